@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::ports::{IterationRun, Ledger};
+use super::ledger::Ledger;
+use super::ports::IterationRun;
 use crate::drive::prompt::{self, Prompt};
 use crate::drive::usage;
 use engine::boundary::facts::{AgentFacts, AgentOutcome, ProcessEnd};
@@ -60,11 +61,11 @@ fn take_usage(home: &Home, record: &Loop) -> Option<String> {
 /// Starts the agent and watches it to its end.
 pub fn run_agent(
     home: &Home,
-    ledger: &dyn Ledger,
+    ledger: &Ledger<'_>,
     run: &Run,
     (prompt, launch): (&str, &Launch),
 ) -> IterationRun {
-    let record = ledger.record();
+    let record = &ledger.record;
     let within = |seconds: u64| (seconds > 0).then(|| Duration::from_secs(seconds));
     let own = within(run.pace.timeout_s);
     let left = time_left_ms(record, clock::now().awake_ms).map(Duration::from_millis);
@@ -122,7 +123,7 @@ pub fn run_agent(
 }
 
 /// Reports how the agent ended, where a person should know and no judgement depends on it.
-fn report_end(ledger: &dyn Ledger, ended: &FinishedAgent) {
+fn report_end(ledger: &Ledger<'_>, ended: &FinishedAgent) {
     // Without a record there is no log, which was already reported.
     if let (Some(error), false) = (&ended.log_error, ledger.is_behind()) {
         ledger.emit_note(&format!("the log of this iteration is not whole: {error}"));
@@ -145,12 +146,12 @@ fn report_end(ledger: &dyn Ledger, ended: &FinishedAgent) {
 }
 
 fn classify_run(
-    ledger: &dyn Ledger,
+    ledger: &Ledger<'_>,
     run: &Run,
     prompt: &str,
     (ended, report): (&FinishedAgent, &Report),
 ) -> IterationRun {
-    let contract = &ledger.record().contract;
+    let contract = &ledger.record.contract;
     let claim = report.claim(prompt, &contract.task, contract.promise.as_ref());
     let process = match ended.cause {
         ExitCause::Exit(code) => ProcessEnd::Exit(code),
@@ -158,7 +159,7 @@ fn classify_run(
         ExitCause::Signal(signal) => ProcessEnd::Signal(signal),
         ExitCause::TimedOut => ProcessEnd::TimedOut(run.pace.timeout_s),
         ExitCause::Idle => ProcessEnd::Silent(run.pace.idle_timeout_s),
-        ExitCause::Stopped => ProcessEnd::BrokenOff(ledger.signals().first()),
+        ExitCause::Stopped => ProcessEnd::BrokenOff(ledger.signals.first()),
     };
     let usage = report.usage_after(&process);
     let errors = tail_of(&plain_text(&ended.errors), TAIL_CHARS);
@@ -183,8 +184,8 @@ fn classify_run(
 // without a process. It does not judge the agent.
 
 /// One agent, watched.
-struct Watcher<'a> {
-    ledger: &'a dyn Ledger,
+struct Watcher<'a, 'l> {
+    ledger: &'a Ledger<'l>,
     reader: OutputReader,
     was_told: bool,
     time: Watched,
@@ -202,7 +203,7 @@ struct Waiting {
     last: Duration,
 }
 
-impl Watcher<'_> {
+impl Watcher<'_, '_> {
     /// Notes whether the agent waits, as its last line said.
     fn note_a_wait(&mut self) {
         let (now, known) = (self.time.look(), self.wait);
@@ -228,7 +229,7 @@ impl Watcher<'_> {
     }
 }
 
-impl Watch for Watcher<'_> {
+impl Watch for Watcher<'_, '_> {
     fn line(&mut self, stream: Stream, line: &str) {
         let words = match stream {
             Stream::Out => self.reader.render_line(line),
@@ -262,7 +263,7 @@ impl Watch for Watcher<'_> {
             self.was_told = true;
             self.ledger.emit(&RunEvent::Stopping);
         }
-        Some(if self.ledger.signals().times() > 1 { StopRequest::Kill } else { StopRequest::Now })
+        Some(if self.ledger.signals.times() > 1 { StopRequest::Kill } else { StopRequest::Now })
     }
 }
 

@@ -8,13 +8,14 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use chrono::{DateTime, Utc};
 
+use super::actors::{AgentRunner, Workspace};
 use super::changes::RecordChange;
 use super::git::{self, Checkout};
-use super::ledger::RunLedger;
-use super::machine::Machine;
-use super::ports::{Admission, IterationGate, IterationRun, Ledger, Workspace};
+use super::ledger::Ledger;
+use super::machine::ThisMachine;
+use super::ports::{Admission, Checks, IterationGate, IterationRun};
 use super::reactions::{react, react_to_the_end};
-use super::step::{ChoicePoint, DriveEffect, DriveEvent, Question, RunMemory, Step, step_run};
+use super::step::{ChoicePoint, DriveEffect, DriveEvent, DriveQuestion, RunMemory, Step, step_run};
 use crate::drive::boundary::{Boundary, DriverNotes};
 use crate::drive::tree;
 use crate::drive::windows::{self, LoopTurn};
@@ -64,52 +65,55 @@ pub fn drive_loop(
     // the call.
     let _ = descendants::adopt_orphans();
     let sink = RefCell::new(&mut *sink as &mut dyn EventSink);
-    let machine = Machine(home);
+    let machine = ThisMachine(home);
     let mut checkout = Checkout::new(home, &record);
     let handoff = view::newest_handoff(&record).map(|(page, _)| page);
-    let mut ledger = RunLedger::new(machine.ports(), record, signals, &sink);
+    let mut ledger = Ledger::new((&machine, &machine), record, signals, &sink);
     // Its last process may have been cut off between its last record and the steps that follow it.
     let pending = ledger.record.state.git.pending;
     if !pending.is_empty() {
-        git::do_pending(&mut ledger, &mut checkout, pending);
+        git::do_pending(&mut ledger, &machine, &mut checkout, pending);
     }
-    Driver::new(ledger, &mut checkout, handoff, gate).run_iterations()
+    let actors = Actors { checks: &machine, agents: &machine, workspace: &mut checkout, gate };
+    Driver::new(ledger, actors, handoff).run_iterations()
 }
 
-/// A run in progress.
-struct Driver<'a> {
-    ledger: RunLedger<'a>,
-    memory: RunMemory,
+/// Who acts for a run.
+struct Actors<'a> {
+    checks: &'a dyn Checks,
+    agents: &'a dyn AgentRunner,
     workspace: &'a mut dyn Workspace,
-    /// The former owner's page, for the first iteration here; `None` for a loop that begins.
-    handoff: Option<PathBuf>,
     /// The gate of its fleet; `None` for a run that a person typed.
     gate: Option<Box<dyn IterationGate + 'a>>,
 }
 
+/// A run in progress.
+struct Driver<'a> {
+    ledger: Ledger<'a>,
+    memory: RunMemory,
+    actors: Actors<'a>,
+    /// The former owner's page, for the first iteration here; `None` for a loop that begins.
+    handoff: Option<PathBuf>,
+}
+
 impl<'a> Driver<'a> {
-    fn new(
-        ledger: RunLedger<'a>,
-        workspace: &'a mut dyn Workspace,
-        handoff: Option<PathBuf>,
-        gate: Option<Box<dyn IterationGate + 'a>>,
-    ) -> Self {
-        let has_gate = gate.is_some();
+    fn new(ledger: Ledger<'a>, actors: Actors<'a>, handoff: Option<PathBuf>) -> Self {
+        let has_gate = actors.gate.is_some();
         let memory = RunMemory { is_rested: true, is_typed: !has_gate, has_gate, met: Vec::new() };
-        Self { ledger, memory, workspace, handoff, gate }
+        Self { ledger, memory, actors, handoff }
     }
 
     fn run_iterations(&mut self) -> Result<Option<Loop>> {
         let mut next = self.load_record()?;
         loop {
-            let now = self.ledger.ports.clock.now();
+            let now = self.ledger.clock.now();
             let Step { effects, then } = step_run(&mut self.memory, &self.ledger.record, next, now);
             for effect in effects {
                 self.take_effect(effect);
             }
             next = match then {
-                Question::Load => self.load_record()?,
-                Question::End => return Ok(self.end_run()),
+                DriveQuestion::Load => self.load_record()?,
+                DriveQuestion::End => return Ok(self.end_run()),
                 question => self.answer(question),
             };
         }
@@ -143,9 +147,9 @@ impl<'a> Driver<'a> {
             self.ledger.emit(&RunEvent::Paused(record));
             return None;
         }
-        let page = self.ledger.ports.store.read_page(record);
+        let page = self.ledger.store.read_page(record);
         if record.state.git.pending.reaction {
-            react_to_the_end(&self.ledger);
+            react_to_the_end(self.actors.checks, &self.ledger);
         }
         let saved = !self.ledger.is_behind();
         self.ledger.emit(&RunEvent::Finished { record, page: &page, saved });
@@ -153,41 +157,40 @@ impl<'a> Driver<'a> {
     }
 
     fn take_effect(&mut self, effect: DriveEffect) {
-        let (ledger, workspace) = (&mut self.ledger, &mut *self.workspace);
-        let ports = ledger.ports;
+        let (ledger, actors) = (&mut self.ledger, &mut self.actors);
         match effect {
             DriveEffect::Change(change) => ledger.write(&change),
             DriveEffect::Note(what) => ledger.emit_note(&what),
-            DriveEffect::Journal(what) => ports.store.add_note(&ledger.record.id, &what),
+            DriveEffect::Journal(what) => ledger.store.add_note(&ledger.record.id, &what),
             DriveEffect::ReportStop => ledger.emit(&RunEvent::Stopping),
             DriveEffect::ReportDelay(until) => {
                 ledger.emit(&RunEvent::Delayed { record: &ledger.record, until });
             }
             DriveEffect::ReportWait => {
                 ledger.emit(&RunEvent::Waiting(&ledger.record));
-                if let Some(gate) = &mut self.gate {
+                if let Some(gate) = &mut actors.gate {
                     gate.wait_began(&ledger.record);
                 }
                 // A key pressed before the wait does not end it.
-                ports.clock.enter_was_pressed();
+                ledger.clock.enter_was_pressed();
             }
-            DriveEffect::FollowPerson => workspace.follow_person(ledger),
-            DriveEffect::CloseTree => workspace.close(&ledger.record),
-            DriveEffect::HandOn(kind) => self.handoff = ports.store.hand_on(&ledger.record, kind),
-            DriveEffect::React(on) => drop(react(ports.checks, ledger, on, false)),
+            DriveEffect::FollowPerson => actors.workspace.follow_person(ledger),
+            DriveEffect::CloseTree => actors.workspace.close(&ledger.record),
+            DriveEffect::HandOn(kind) => self.handoff = ledger.store.hand_on(&ledger.record, kind),
+            DriveEffect::React(on) => drop(react(actors.checks, ledger, on, false)),
             DriveEffect::TakeOver { after, counted, process } => {
                 let began = mem::replace(&mut ledger.record, *after);
-                ports.store.show_record(&ledger.record);
+                ledger.store.show_record(&ledger.record);
                 if counted {
                     self.handoff = None;
                     report_iteration(ledger, &began, process.as_ref());
                 }
             }
-            DriveEffect::KeepWork(git) => workspace.keep_work(ledger, git.commit, git.push),
+            DriveEffect::KeepWork(git) => actors.workspace.keep_work(ledger, git.commit, git.push),
             DriveEffect::WindUp if ledger.is_behind() => {}
-            DriveEffect::WindUp => ports.store.wind_up(&ledger.record),
+            DriveEffect::WindUp => ledger.store.wind_up(&ledger.record),
             DriveEffect::LeaveGate => {
-                let gate = self.gate.as_mut();
+                let gate = actors.gate.as_mut();
                 if let Some(ending) = gate.and_then(|gate| gate.iteration_ended(&ledger.record))
                     && ledger.record.is_live()
                 {
@@ -197,17 +200,17 @@ impl<'a> Driver<'a> {
         }
     }
 
-    fn answer(&mut self, question: Question) -> DriveEvent {
+    fn answer(&mut self, question: DriveQuestion) -> DriveEvent {
         match question {
-            Question::Load | Question::End => DriveEvent::Loaded,
-            Question::Sleep { until, is_wait } => sleep_until(&self.ledger, until, is_wait),
-            Question::LookAround if self.ledger.is_asked() => read_request(&self.ledger),
-            Question::LookAround => {
-                DriveEvent::Looked(self.workspace.missing_reason(&self.ledger.record.place))
+            DriveQuestion::Load | DriveQuestion::End => DriveEvent::Loaded,
+            DriveQuestion::Sleep { until, is_wait } => sleep_until(&self.ledger, until, is_wait),
+            DriveQuestion::LookAround if self.ledger.is_asked() => read_request(&self.ledger),
+            DriveQuestion::LookAround => {
+                DriveEvent::Looked(self.actors.workspace.missing_reason(&self.ledger.record.place))
             }
-            Question::Choose(at) => self.find_turns(at),
-            Question::AskGate => self.ask_gate(),
-            Question::Work => self.run_iteration(),
+            DriveQuestion::Choose(at) => self.find_turns(at),
+            DriveQuestion::AskGate => self.ask_gate(),
+            DriveQuestion::Work => self.run_iteration(),
         }
     }
 
@@ -225,24 +228,26 @@ impl<'a> Driver<'a> {
             };
             limited.push(turn);
         }
-        DriveEvent::Chosen(at, limited, free, self.ledger.ports.clock.local_time())
+        DriveEvent::Chosen(at, limited, free, self.ledger.clock.local_time())
     }
 
     /// The turn for which an account holds the loop back: by its window or, where that could not be
     /// written, by the limit that was met here.
     fn turn_of(&self, account: &AccountId) -> Option<LoopTurn> {
-        let ports = self.ledger.ports;
-        let turn = ports.store.take_turn(account, &self.ledger.record.id);
-        if turn.is_some() || ports.store.read_window(account).is_some() {
+        let store = self.ledger.store;
+        let turn = store.take_turn(account, &self.ledger.record.id);
+        if turn.is_some() || store.read_window(account).is_some() {
             return turn;
         }
-        let now = ports.clock.now().wall;
+        let now = self.ledger.clock.now().wall;
         self.memory.met.iter().find(|met| met.account == *account && met.at > now).cloned()
     }
 
     /// Waits at the gate until it answers, or a person asks for something else.
     fn ask_gate(&mut self) -> DriveEvent {
-        let Some(gate) = &mut self.gate else { return DriveEvent::Admitted(Admission::Granted) };
+        let Some(gate) = &mut self.actors.gate else {
+            return DriveEvent::Admitted(Admission::Granted);
+        };
         let (ledger, mut awaited) = (&mut self.ledger, None);
         let answered = clock::retry(
             ASKS,
@@ -277,8 +282,7 @@ impl<'a> Driver<'a> {
 
     /// One iteration: the user's commands before it, the rebase, the agent, and its boundary.
     fn run_iteration(&mut self) -> DriveEvent {
-        let ports = self.ledger.ports;
-        let failed = react(ports.checks, &self.ledger, LoopMoment::IterationStart, true);
+        let failed = react(self.actors.checks, &self.ledger, LoopMoment::IterationStart, true);
         if self.ledger.is_asked() {
             return DriveEvent::CalledOff(false);
         }
@@ -293,20 +297,20 @@ impl<'a> Driver<'a> {
         }
         // Somebody ended the loop while the agent was at work: its usage still counts.
         if let Some(usage) = usage
-            && let Err(error) = ports.store.count_late(&self.ledger.record.id, &usage)
+            && let Err(error) = self.ledger.store.count_late(&self.ledger.record.id, &usage)
         {
             self.ledger.emit_note(&format!(
                 "the cost and tokens of the last iteration could not be counted: {error:#}"
             ));
         }
-        close_if_at_rest(&self.ledger, &*self.workspace);
+        close_if_at_rest(&self.ledger, &*self.actors.workspace);
         DriveEvent::CalledOff(true)
     }
 
     /// Whether the branch can be worked on, and nobody asks for something else.
     fn rebase_branch(&mut self) -> bool {
         let Some(onto) = self.ledger.run_terms().git.rebase else { return true };
-        self.workspace.rebase(&mut self.ledger, &onto, self.gate.as_deref())
+        self.actors.workspace.rebase(&mut self.ledger, &onto, self.actors.gate.as_deref())
             && !self.ledger.is_asked()
     }
 
@@ -315,7 +319,7 @@ impl<'a> Driver<'a> {
         let run = self.ledger.run_terms();
         let ledger = &mut self.ledger;
         ledger.emit(&RunEvent::IterationStarted(&ledger.record));
-        let agents = ledger.ports.agents;
+        let agents = self.actors.agents;
         let prepared = agents.prepare(&ledger.record, &run, self.handoff.as_deref());
         let (prompt, launch) = match prepared {
             Ok(prepared) => prepared,
@@ -327,10 +331,10 @@ impl<'a> Driver<'a> {
         }
         mark_as_delivered(ledger);
         let mut attempt = agents.run(ledger, &run, (&prompt.text, &launch));
-        if ledger.signals().times() == 0 {
+        if ledger.signals.times() == 0 {
             let ended_well = attempt.ended_well();
             attempt.seen.agent.failed_around =
-                react(ledger.ports.checks, ledger, LoopMoment::IterationEnd, ended_well);
+                react(self.actors.checks, ledger, LoopMoment::IterationEnd, ended_well);
         }
         attempt
     }
@@ -338,27 +342,27 @@ impl<'a> Driver<'a> {
     /// Judges and records. `None` when another process owns the record by now.
     fn judge_iteration(&mut self, attempt: IterationRun) -> Option<(Boundary, Facts)> {
         let open = self.ledger.open_boundary()?;
-        let (ledger, ports) = (&self.ledger, self.ledger.ports);
+        let (ledger, checks) = (&self.ledger, self.actors.checks);
         let IterationRun { mut seen, usage } = attempt;
-        let signalled = ledger.signals().times() > 0;
+        let signalled = ledger.signals.times() > 0;
         // An immediate pause has said that this iteration is repeated, however it has ended since.
         if signalled || open.before.state.status == Status::Paused {
-            seen.agent.process = Some(ProcessEnd::BrokenOff(ledger.signals().first()));
+            seen.agent.process = Some(ProcessEnd::BrokenOff(ledger.signals.first()));
         }
         seen.agent.fallback_at = relief_at(ledger, &seen.agent);
         let tell = |event: &RunEvent<'_>| ledger.emit(event);
         let stop = || (ledger.must_stop() && !signalled) || ledger.is_broken_off();
-        let mut left = ports.checks.look(&open, seen, usage);
-        let facts = ports.checks.run(&open, left.clone(), &stop, &tell).or_else(|| {
+        let mut left = checks.look(&open, seen, usage);
+        let facts = checks.run(&open, left.clone(), &stop, &tell).or_else(|| {
             // A signal or a request ended a check: all that is known of the iteration is what the
             // agent left, and that it was broken off.
-            left.seen.agent.process = Some(ProcessEnd::BrokenOff(ledger.signals().first()));
+            left.seen.agent.process = Some(ProcessEnd::BrokenOff(ledger.signals.first()));
             (left.seen.request, left.protected) = (open.read_request(), None);
-            ports.checks.run(&open, left, &|| false, &tell)
+            checks.run(&open, left, &|| false, &tell)
         })?;
-        let lost = self.workspace.lost_ending(&ledger.record);
+        let lost = self.actors.workspace.lost_ending(&ledger.record);
         let notes = DriverNotes { lost, ..DriverNotes::default() };
-        let (boundary, error) = ports.store.judge(open, facts.clone(), notes)?;
+        let (boundary, error) = ledger.store.judge(open, facts.clone(), notes)?;
         if let Some(error) = error {
             self.ledger.keep_in_memory(error);
         }
@@ -367,14 +371,14 @@ impl<'a> Driver<'a> {
 }
 
 /// What a person asks for.
-fn read_request(ledger: &RunLedger<'_>) -> DriveEvent {
-    let request = ledger.ports.store.read_request(&ledger.record.id);
-    DriveEvent::Asked(ledger.signals().first(), request)
+fn read_request(ledger: &Ledger<'_>) -> DriveEvent {
+    let request = ledger.store.read_request(&ledger.record.id);
+    DriveEvent::Asked(ledger.signals.first(), request)
 }
 
 /// Sleeps until then in short steps, so that a lid that opens after a reset continues at once.
-fn sleep_until(ledger: &RunLedger<'_>, until: DateTime<Utc>, is_wait: bool) -> DriveEvent {
-    let (clock, store, state) = (ledger.ports.clock, ledger.ports.store, &ledger.record.state);
+fn sleep_until(ledger: &Ledger<'_>, until: DateTime<Utc>, is_wait: bool) -> DriveEvent {
+    let (clock, store, state) = (ledger.clock, ledger.store, &ledger.record.state);
     let is_after_a_crash = is_wait && state.crashes > 0 && state.transient_errors == 0;
     let until = if is_after_a_crash { clock.after_a_crash(until) } else { until };
     let mut looked_ms = None;
@@ -404,7 +408,7 @@ fn sleep_until(ledger: &RunLedger<'_>, until: DateTime<Utc>, is_wait: bool) -> D
     }
 }
 
-fn report_iteration(ledger: &RunLedger<'_>, began: &Loop, process: Option<&ProcessEnd>) {
+fn report_iteration(ledger: &Ledger<'_>, began: &Loop, process: Option<&ProcessEnd>) {
     let after = &ledger.record;
     let exit = match process {
         Some(ProcessEnd::Exit(code)) => Some(*code),
@@ -418,8 +422,8 @@ fn report_iteration(ledger: &RunLedger<'_>, began: &Loop, process: Option<&Proce
 
 /// A pause at once, and perhaps a cancel after it, was recorded by another process, while the agent
 /// or a check still ran here.
-fn close_if_at_rest(ledger: &RunLedger<'_>, workspace: &dyn Workspace) {
-    let Ok(found) = ledger.ports.store.load(&ledger.record.id) else { return };
+fn close_if_at_rest(ledger: &Ledger<'_>, workspace: &dyn Workspace) {
+    let Ok(found) = ledger.store.load(&ledger.record.id) else { return };
     let is_open = match found.state.status {
         Status::Paused => true,
         Status::Finished => !workspace.is_closed(&found),
@@ -432,7 +436,7 @@ fn close_if_at_rest(ledger: &RunLedger<'_>, workspace: &dyn Workspace) {
 
 /// The user's messages are in the prompt of the iteration that begins: those queued, and those that
 /// the last boundary left.
-fn mark_as_delivered(ledger: &mut RunLedger<'_>) {
+fn mark_as_delivered(ledger: &mut Ledger<'_>) {
     let state = &ledger.record.state;
     let count = state.messages.len();
     let has_words = state.evidence.as_ref().is_some_and(|last| !last.words.is_empty());
@@ -443,28 +447,28 @@ fn mark_as_delivered(ledger: &mut RunLedger<'_>) {
 }
 
 /// When another agent may work, if the one that worked met a limit of its account.
-fn relief_at(ledger: &RunLedger<'_>, outcome: &AgentOutcome) -> Option<DateTime<Utc>> {
-    let (record, now) = (&ledger.record, ledger.ports.clock.now().wall);
+fn relief_at(ledger: &Ledger<'_>, outcome: &AgentOutcome) -> Option<DateTime<Utc>> {
+    let (record, now) = (&ledger.record, ledger.clock.now().wall);
     if !matches!(outcome.error, Some(ApiError::Transient { is_limit: true, .. })) {
         return None;
     }
     let worker = record.one_of_several()?;
     let others = record.able_agents().filter(|agent| agent.name != worker.name);
     let free = others.map(|agent| {
-        let window = ledger.ports.store.read_window(&windows::account_with(record, Some(agent)));
+        let window = ledger.store.read_window(&windows::account_with(record, Some(agent)));
         window.map_or(now, |window| window.until.max(now))
     });
     free.min()
 }
 
 #[cfg(test)]
-#[path = "twins_tests.rs"]
+#[path = "driver_twins_tests.rs"]
 mod twins;
 
 #[cfg(test)]
-#[path = "waits_tests.rs"]
+#[path = "driver_wait_tests.rs"]
 mod wait_tests;
 
 #[cfg(test)]
-#[path = "fallback_tests.rs"]
+#[path = "driver_fallback_tests.rs"]
 mod fallback_tests;

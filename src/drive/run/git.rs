@@ -8,10 +8,11 @@ use std::path::PathBuf;
 
 use anyhow::{Result, anyhow};
 
+use super::actors::Workspace;
 use super::changes::RecordChange;
-use super::ledger::RunLedger;
-use super::machine::Machine;
-use super::ports::{IterationGate, Ledger, Workspace};
+use super::ledger::Ledger;
+use super::machine::ThisMachine;
+use super::ports::{Checks, IterationGate};
 use super::reactions::react_to_the_end;
 use crate::drive::checks::test_changes;
 use crate::drive::find::own_process;
@@ -32,6 +33,13 @@ use world::git::steps::{self, Steps, put_back_in, trusted_following};
 use world::git::sync::{push_branch, rebase_branch, seen_at_remote};
 use world::process::signals::Signals;
 use world::store::{self, Home, LOCK_WAIT};
+
+/// What crew's commits leave out.
+const IGNORED: &str = "ignored when the loop began, and left out of crew's commits: {}";
+const BEHIND: &str = "another commit of a submodule came, and the old one is still checked out, which \
+                      crew's commits leave out: {} (git submodule update)";
+const NESTED: &str = "{} is a separate repository: no commit of this loop holds its files (git \
+                      submodule add takes it in, or remove the .git in it)";
 
 /// The working tree of a run, and what its git steps know and have reported.
 pub(super) struct Checkout<'a> {
@@ -59,8 +67,8 @@ impl Workspace for Checkout<'_> {
         Some(Ending::new(Outcome::Blocked, end_reason(record, &fault)))
     }
 
-    fn follow_person(&self, ledger: &mut dyn Ledger) {
-        let Some(seen) = tree::look_after_a_rest(self.home, ledger.record()) else { return };
+    fn follow_person(&self, ledger: &mut Ledger<'_>) {
+        let Some(seen) = tree::look_after_a_rest(self.home, &ledger.record) else { return };
         edit(ledger, "what a person changed in between", |record| {
             test_changes::follow_tree(self.home, record, Some(seen.clone()), true);
         });
@@ -74,7 +82,7 @@ impl Workspace for Checkout<'_> {
         tree::is_closed(self.home, record)
     }
 
-    fn keep_work(&mut self, ledger: &mut dyn Ledger, commits: bool, pushes: bool) {
+    fn keep_work(&mut self, ledger: &mut Ledger<'_>, commits: bool, pushes: bool) {
         let mut fault = if commits { self.commit(ledger).err() } else { None };
         // A loop whose repository is lost ends below, and its end names that.
         if let Some(fault) = fault.as_ref().filter(|fault| fault.trouble != GitTrouble::Repository)
@@ -84,12 +92,12 @@ impl Workspace for Checkout<'_> {
         if commits || pushes {
             self.note_repositories_inside(ledger);
         }
-        let pushes = pushes && fault.is_none() && ledger.signals().times() == 0;
+        let pushes = pushes && fault.is_none() && ledger.signals.times() == 0;
         if pushes && let Err(refused) = self.push(ledger) {
             record_fault(ledger, GitStep::Push, &refused);
             fault = Some(refused);
         }
-        let pending = ledger.record().state.git.pending;
+        let pending = ledger.record.state.git.pending;
         if (commits && pending.commit) || (pushes && pending.push) {
             remember(ledger, |git| {
                 git.pending.commit &= !commits;
@@ -103,14 +111,14 @@ impl Workspace for Checkout<'_> {
 
     fn rebase(
         &self,
-        ledger: &mut dyn Ledger,
+        ledger: &mut Ledger<'_>,
         onto: &str,
         gate: Option<&dyn IterationGate>,
     ) -> bool {
         ledger.emit(&RunEvent::StepStarted(LoopStep::Rebase, onto));
-        let record = ledger.record();
+        let record = &ledger.record;
         let Some(trusted) = &self.trusted else { return true };
-        let (signals, base) = (ledger.signals(), gate.and_then(IterationGate::stood_on));
+        let (signals, base) = (ledger.signals, gate.and_then(IterationGate::stood_on));
         let stop = || signals.times() > 1;
         let steps = Steps::new(&record.place, trusted, &stop);
         let carried = sent_commit_below(record, &steps);
@@ -152,7 +160,7 @@ impl<'a> Checkout<'a> {
     }
 
     /// Reports paths, in place of the `{}` in `what`, except those that were reported before.
-    fn note_once(&mut self, ledger: &dyn Ledger, mut paths: Vec<PathBuf>, what: &str) {
+    fn note_once(&mut self, ledger: &Ledger<'_>, mut paths: Vec<PathBuf>, what: &str) {
         paths.retain(|path| self.reported.insert(path.clone()));
         if !paths.is_empty() {
             ledger.emit_note(&what.replace("{}", &name_paths(&paths)));
@@ -160,8 +168,8 @@ impl<'a> Checkout<'a> {
     }
 
     /// Reports once that the commits go to a branch other than the loop's.
-    fn note_another_branch(&mut self, ledger: &dyn Ledger, branch: Option<&str>) {
-        let own = ledger.record().branch();
+    fn note_another_branch(&mut self, ledger: &Ledger<'_>, branch: Option<&str>) {
+        let own = ledger.record.branch();
         if branch == own {
             self.elsewhere = None;
         } else if self.elsewhere.as_deref() != Some(branch.unwrap_or_default()) {
@@ -171,13 +179,13 @@ impl<'a> Checkout<'a> {
     }
 
     /// Commits what the iteration changed. The commit does not count as progress of the next one.
-    fn commit(&mut self, ledger: &mut dyn Ledger) -> Result<(), GitFault> {
-        if ledger.record().place.repository.is_none() {
+    fn commit(&mut self, ledger: &mut Ledger<'_>) -> Result<(), GitFault> {
+        if ledger.record.place.repository.is_none() {
             return Ok(());
         }
         ledger.emit(&RunEvent::StepStarted(LoopStep::Commit, ""));
-        let message = commit_message(ledger.record());
-        let drafts = self.read_drafts(ledger.record())?;
+        let message = commit_message(&ledger.record);
+        let drafts = self.read_drafts(&ledger.record)?;
         let kept = self
             .take_step(ledger, GitStep::Commit, |steps| commit_changes(steps, &message, &drafts))?;
         self.report_commit(ledger, &message, kept, drafts);
@@ -187,32 +195,17 @@ impl<'a> Checkout<'a> {
     /// Reports a commit, and what is not in it.
     fn report_commit(
         &mut self,
-        ledger: &mut dyn Ledger,
+        ledger: &mut Ledger<'_>,
         message: &str,
         kept: CommitResult,
         mut drafts: Drafts,
     ) {
         let CommitResult { commit, branch, taken, ignored, left, nested, behind } = kept;
-        self.note_once(
-            ledger,
-            ignored,
-            "ignored when the loop began, and left out of crew's commits: {}",
-        );
-        self.note_once(
-            ledger,
-            behind,
-            "another commit of a submodule came, and the old one is still checked out, which \
-             crew's commits leave out: {} (git submodule update)",
-        );
-        for path in nested {
-            self.note_once(
-                ledger,
-                vec![path],
-                "{} is a separate repository: no commit of this loop holds its files (git \
-                 submodule add takes it in, or remove the .git in it)",
-            );
+        let nested = nested.into_iter().map(|path| (vec![path], NESTED));
+        for (paths, what) in [(ignored, IGNORED), (behind, BEHIND)].into_iter().chain(nested) {
+            self.note_once(ledger, paths, what);
         }
-        if ledger.record().state.git.commits != Failures::default() {
+        if ledger.record.state.git.commits != Failures::default() {
             remember(ledger, |git| git.commits = Failures::default());
         }
         let theirs = "what you had not committed was committed, but not by crew: {}";
@@ -233,16 +226,16 @@ impl<'a> Checkout<'a> {
         );
         self.give_up_drafts(ledger, &mut drafts, &taken, &whole);
         self.note_another_branch(ledger, branch);
-        let left = ledger.record().state.trees.snapshot.clone();
+        let left = ledger.record.state.trees.snapshot.clone();
         self.look_again(ledger, NoteKind::Committed(commit), left.as_deref());
     }
 
-    /// Marks what crew itself did to the working tree, so that it is not the agent's progress. `left`
-    /// is the snapshot from just before.
-    fn look_again(&self, ledger: &mut dyn Ledger, note: NoteKind, left: Option<&str>) {
-        let is_watched = ledger.record().watches_the_tree();
+    /// Marks what crew itself did to the working tree, so that it is not the agent's progress.
+    /// `left` is the snapshot from just before.
+    fn look_again(&self, ledger: &mut Ledger<'_>, note: NoteKind, left: Option<&str>) {
+        let is_watched = ledger.record.watches_the_tree();
         let tree =
-            if is_watched { tree::look_again(self.home, ledger.record(), left) } else { None };
+            if is_watched { tree::look_again(self.home, &ledger.record, left) } else { None };
         let is_commit = matches!(note, NoteKind::Committed(_));
         edit(ledger, note, |record| {
             test_changes::follow_tree(self.home, record, tree.clone(), false);
@@ -251,8 +244,8 @@ impl<'a> Checkout<'a> {
     }
 
     /// Reports once each repository inside with work that no commit of the loop holds.
-    fn note_repositories_inside(&mut self, ledger: &dyn Ledger) {
-        let state = &ledger.record().state;
+    fn note_repositories_inside(&mut self, ledger: &Ledger<'_>) {
+        let state = &ledger.record.state;
         let changes = state.evidence.as_ref().and_then(|evidence| evidence.changes.as_ref());
         for path in changes.into_iter().flat_map(|changes| &changes.repositories) {
             let seen = state.trees.repositories.get(path);
@@ -267,9 +260,9 @@ impl<'a> Checkout<'a> {
         }
     }
 
-    fn push(&mut self, ledger: &mut dyn Ledger) -> Result<(), GitFault> {
+    fn push(&mut self, ledger: &mut Ledger<'_>) -> Result<(), GitFault> {
         ledger.emit(&RunEvent::StepStarted(LoopStep::Push, ""));
-        let record = ledger.record();
+        let record = &ledger.record;
         let (own, sent) = (record.branch(), record.state.git.pushed.as_ref());
         let rebases = git_steps(record).rebase.is_some();
         let pushed =
@@ -284,7 +277,7 @@ impl<'a> Checkout<'a> {
         }
         let what = format!("pushed {branch} to {remote}");
         let sent = Sent { remote, branch, commit, rebased: None };
-        let known = &ledger.record().state.git;
+        let known = &ledger.record.state.git;
         if upstream_was_set
             || known.pushed.as_ref() != Some(&sent)
             || known.pushes != Failures::default()
@@ -300,15 +293,15 @@ impl<'a> Checkout<'a> {
         Ok(())
     }
 
-    /// Takes a step of git. The first Ctrl-C lets it finish, which is reported once; a second one or a
-    /// cancel ends it.
+    /// Takes a step of git. The first Ctrl-C lets it finish, which is reported once; a second one
+    /// or a cancel ends it.
     fn take_step<T>(
         &self,
-        ledger: &dyn Ledger,
+        ledger: &Ledger<'_>,
         step: GitStep,
         take: impl FnOnce(&Steps<'_>) -> Result<T, GitFault>,
     ) -> Result<T, GitFault> {
-        let place = &ledger.record().place;
+        let place = &ledger.record.place;
         let Some(trusted) = &self.trusted else {
             return Err(if place.repository.is_none() {
                 let (cause, hint) = find_refusal(&place.checkout).unwrap_or_else(|| {
@@ -330,7 +323,7 @@ impl<'a> Checkout<'a> {
                     "a {what} is under way: crew waits for it, {most} minutes at most; Ctrl-C again ends it at once"
                 ));
             }
-            ledger.signals().times() > 1 || ledger.is_broken_off()
+            ledger.signals.times() > 1 || ledger.is_broken_off()
         };
         take(&Steps::new(place, trusted, &stop))
     }
@@ -348,21 +341,21 @@ impl<'a> Checkout<'a> {
     /// Reports files that are the user's drafts no longer, and takes them off the list.
     fn give_up_drafts(
         &self,
-        ledger: &dyn Ledger,
+        ledger: &Ledger<'_>,
         drafts: &mut Drafts,
         paths: &[PathBuf],
         what: &str,
     ) {
         if !paths.is_empty() {
             ledger.emit_note(&what.replace("{}", &name_paths(paths)));
-            let _ = drafts.forget(self.home, &ledger.record().id, paths);
+            let _ = drafts.forget(self.home, &ledger.record.id, paths);
         }
     }
 }
 
 /// Reports a commit or a push that failed, and remembers why.
-fn record_fault(ledger: &mut dyn Ledger, step: GitStep, fault: &GitFault) {
-    let (why, reason) = (&fault.cause_and_hint(), end_reason(ledger.record(), fault).to_string());
+fn record_fault(ledger: &mut Ledger<'_>, step: GitStep, fault: &GitFault) {
+    let (why, reason) = (&fault.cause_and_hint(), end_reason(&ledger.record, fault).to_string());
     let is_push = step == GitStep::Push;
     ledger.emit(&if is_push {
         RunEvent::PushFailed { why }
@@ -375,11 +368,11 @@ fn record_fault(ledger: &mut dyn Ledger, step: GitStep, fault: &GitFault) {
     });
 }
 
-fn remember(ledger: &mut dyn Ledger, change: impl Fn(&mut GitMemory)) {
+fn remember(ledger: &mut Ledger<'_>, change: impl Fn(&mut GitMemory)) {
     edit(ledger, "a step of git", |record| change(record.state.git_mut()));
 }
 
-fn edit(ledger: &mut dyn Ledger, note: impl Into<JournalNote>, change: impl Fn(&mut Loop)) {
+fn edit(ledger: &mut Ledger<'_>, note: impl Into<JournalNote>, change: impl Fn(&mut Loop)) {
     ledger.write(&RecordChange::Edit(note.into(), &change));
 }
 
@@ -398,12 +391,12 @@ fn end_reason(record: &Loop, fault: &GitFault) -> EndReason {
 
 /// Ends the loop, which cannot continue without its repository. If it ends anyway, its last work is
 /// in no commit.
-fn end_without_a_repository(ledger: &mut dyn Ledger, fault: &GitFault) {
-    let reason = end_reason(ledger.record(), fault);
-    let known = ledger.record().state.ending.as_ref().map(|ending| &ending.reason);
-    if ledger.record().is_live() {
+fn end_without_a_repository(ledger: &mut Ledger<'_>, fault: &GitFault) {
+    let reason = end_reason(&ledger.record, fault);
+    let known = ledger.record.state.ending.as_ref().map(|ending| &ending.reason);
+    if ledger.record.is_live() {
         ledger.write(&RecordChange::End(Ending::new(Outcome::Blocked, reason)));
-    } else if git_steps(ledger.record()).commit && known != Some(&reason) {
+    } else if git_steps(&ledger.record).commit && known != Some(&reason) {
         record_fault(ledger, GitStep::Commit, fault);
     }
 }
@@ -456,16 +449,22 @@ pub fn settle_steps(
     let what = left.pending_names().join(", ");
     sink.on_event(&RunEvent::Noted(&format!("loop {id} ended with this pending: {what}")));
     let sink = RefCell::new(&mut *sink as &mut dyn EventSink);
-    let machine = Machine(home);
+    let machine = ThisMachine(home);
     let mut checkout = Checkout::new(home, &record);
-    do_pending(&mut RunLedger::new(machine.ports(), record, signals, &sink), &mut checkout, left);
+    let mut ledger = Ledger::new((&machine, &machine), record, signals, &sink);
+    do_pending(&mut ledger, &machine, &mut checkout, left);
     let record = store::load(home, id)?;
     end::complete_end(home, &record);
     Ok(record)
 }
 
 /// Does what an earlier process of the loop left.
-pub(super) fn do_pending(ledger: &mut RunLedger<'_>, checkout: &mut Checkout<'_>, left: Pending) {
+pub(super) fn do_pending(
+    ledger: &mut Ledger<'_>,
+    checks: &dyn Checks,
+    checkout: &mut Checkout<'_>,
+    left: Pending,
+) {
     let own = ledger.record.branch();
     // What is there may be another branch's work.
     if left.commit
@@ -478,6 +477,6 @@ pub(super) fn do_pending(ledger: &mut RunLedger<'_>, checkout: &mut Checkout<'_>
         checkout.keep_work(ledger, left.commit, left.push);
     }
     if left.reaction {
-        react_to_the_end(ledger);
+        react_to_the_end(checks, ledger);
     }
 }

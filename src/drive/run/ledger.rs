@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use anyhow::Error;
 
 use super::changes::RecordChange;
-use super::ports::{Ledger, Ports};
+use super::ports::{Clock, LoopStore};
 use crate::drive::boundary::Open;
 use crate::drive::find::is_ours;
 use engine::events::{EventSink, RunEvent};
@@ -15,10 +15,11 @@ use world::process::signals::Signals;
 use world::store::StoreError;
 
 /// The record of a run, and those who hear of it.
-pub struct RunLedger<'a> {
-    pub ports: Ports<'a>,
+pub struct Ledger<'a> {
+    pub clock: &'a dyn Clock,
+    pub store: &'a dyn LoopStore,
     pub record: Loop,
-    signals: &'a Signals,
+    pub signals: &'a Signals,
     sink: &'a RefCell<&'a mut dyn EventSink>,
     /// The record as it was last known on disk, while the one in memory is ahead of it.
     behind: Option<Box<Loop>>,
@@ -28,14 +29,14 @@ pub struct RunLedger<'a> {
     pub refused: Option<Error>,
 }
 
-impl<'a> RunLedger<'a> {
+impl<'a> Ledger<'a> {
     pub fn new(
-        ports: Ports<'a>,
+        (clock, store): (&'a dyn Clock, &'a dyn LoopStore),
         record: Loop,
         signals: &'a Signals,
         sink: &'a RefCell<&'a mut dyn EventSink>,
     ) -> Self {
-        Self { ports, record, signals, sink, behind: None, was_said: false, refused: None }
+        Self { clock, store, record, signals, sink, behind: None, was_said: false, refused: None }
     }
 
     /// The terms, as the agent whose turn it is has them.
@@ -46,7 +47,7 @@ impl<'a> RunLedger<'a> {
 
     /// Whether a signal came, a request is left, or the record differs from the known one.
     pub fn is_asked(&self) -> bool {
-        let (store, known) = (self.ports.store, &self.record);
+        let (store, known) = (self.store, &self.record);
         if self.signals.times() > 0 || store.read_request(&known.id).is_some() {
             return true;
         }
@@ -61,7 +62,7 @@ impl<'a> RunLedger<'a> {
         if self.is_behind() {
             return true;
         }
-        match self.ports.store.load(&self.record.id) {
+        match self.store.load(&self.record.id) {
             Ok(found) => self.record = found,
             Err(error) => self.keep_in_memory(error.into()),
         }
@@ -70,14 +71,14 @@ impl<'a> RunLedger<'a> {
 
     /// Opens the boundary; `None` when somebody has ended the loop.
     pub fn open_boundary(&mut self) -> Option<Open> {
-        match self.ports.store.open_boundary(self.behind.as_deref(), &self.record) {
+        match self.store.open_boundary(self.behind.as_deref(), &self.record) {
             Ok(open) => {
                 self.behind = None;
                 open
             }
             Err(error) => {
                 self.keep_in_memory(error);
-                Some(self.ports.store.open_in_memory(&self.record))
+                Some(self.store.open_in_memory(&self.record))
             }
         }
     }
@@ -99,7 +100,7 @@ impl<'a> RunLedger<'a> {
     /// process exits. True when the record has changed.
     pub fn save_record(&mut self) -> bool {
         let Some(known) = &self.behind else { return false };
-        match self.ports.store.recover(known, &self.record) {
+        match self.store.recover(known, &self.record) {
             Ok(record) => {
                 self.behind = None;
                 self.record = record;
@@ -111,17 +112,12 @@ impl<'a> RunLedger<'a> {
             }
         }
     }
-}
 
-impl Ledger for RunLedger<'_> {
-    fn record(&self) -> &Loop {
-        &self.record
-    }
-
-    fn write(&mut self, change: &RecordChange<'_>) {
+    /// Changes the record on disk, or in memory after the first change that fails there.
+    pub fn write(&mut self, change: &RecordChange<'_>) {
         if !self.is_behind() {
-            let written = self.ports.store.write(&self.record.id, change);
-            let found = self.ports.store.load(&self.record.id);
+            let written = self.store.write(&self.record.id, change);
+            let found = self.store.load(&self.record.id);
             let is_over = found.as_ref().is_ok_and(|found| !found.is_live());
             match (written, found) {
                 (Ok(()), Ok(found)) => return self.record = found,
@@ -131,28 +127,33 @@ impl Ledger for RunLedger<'_> {
                 (Err(error), _) => self.keep_in_memory(error),
             }
         }
-        change.apply(self.ports.clock.now(), &mut self.record);
+        change.apply(self.clock.now(), &mut self.record);
     }
 
-    fn is_behind(&self) -> bool {
+    /// Whether the record on disk is behind the one in memory.
+    pub fn is_behind(&self) -> bool {
         self.behind.is_some()
     }
 
-    fn emit(&self, event: &RunEvent<'_>) {
-        self.ports.store.show_step(&self.record, event);
+    /// Reports what happens.
+    pub fn emit(&self, event: &RunEvent<'_>) {
+        self.store.show_step(&self.record, event);
         self.sink.borrow_mut().on_event(event);
     }
 
-    fn must_stop(&self) -> bool {
+    /// One tick of time. Whether a person asked for the end.
+    pub fn must_stop(&self) -> bool {
         self.sink.borrow_mut().on_tick();
         self.signals.times() > 0
     }
 
-    fn is_broken_off(&self) -> bool {
-        self.ports.store.breaks_off(&self.record.id)
+    /// Whether a request breaks the iteration off.
+    pub fn is_broken_off(&self) -> bool {
+        self.store.breaks_off(&self.record.id)
     }
 
-    fn signals(&self) -> &Signals {
-        self.signals
+    /// Reports what a person should know, and what changes nothing.
+    pub fn emit_note(&self, what: &str) {
+        self.emit(&RunEvent::Noted(what));
     }
 }

@@ -6,11 +6,11 @@ use std::time::Duration;
 use anyhow::Result;
 use chrono::{DateTime, FixedOffset, Utc};
 
+use super::actors::AgentRunner;
 use super::attempt;
 use super::changes::RecordChange;
-use super::ports::{
-    AgentRunner, Checks, Clock, IterationRun, JudgedBoundary, Ledger, LoopStore, Ports, Tell,
-};
+use super::ledger::Ledger;
+use super::ports::{Checks, Clock, IterationRun, JudgedBoundary, LoopStore, Tell};
 use super::reactions;
 use crate::drive::boundary::{self, DriverNotes, Open};
 use crate::drive::end::{self, handoff};
@@ -32,16 +32,9 @@ use world::{clock, terminal};
 
 /// This machine, with crew's files in a home.
 #[derive(Clone, Copy)]
-pub struct Machine<'a>(pub &'a Home);
+pub struct ThisMachine<'a>(pub &'a Home);
 
-impl<'a> Machine<'a> {
-    /// All its ports.
-    pub fn ports(&'a self) -> Ports<'a> {
-        Ports { clock: self, store: self, checks: self, agents: self }
-    }
-}
-
-impl Clock for Machine<'_> {
+impl Clock for ThisMachine<'_> {
     fn now(&self) -> Moment {
         clock::now()
     }
@@ -63,7 +56,7 @@ impl Clock for Machine<'_> {
     }
 }
 
-impl LoopStore for Machine<'_> {
+impl LoopStore for ThisMachine<'_> {
     fn load(&self, id: &LoopId) -> Result<Loop, StoreError> {
         store::load(self.0, id)
     }
@@ -163,7 +156,7 @@ impl LoopStore for Machine<'_> {
     }
 }
 
-impl Checks for Machine<'_> {
+impl Checks for ThisMachine<'_> {
     fn look(&self, open: &Open, seen: AgentFacts, usage: Option<Usage>) -> Facts {
         open.gather_facts(seen, usage)
     }
@@ -177,7 +170,7 @@ impl Checks for Machine<'_> {
     }
 }
 
-impl AgentRunner for Machine<'_> {
+impl AgentRunner for ThisMachine<'_> {
     fn prepare(
         &self,
         record: &Loop,
@@ -187,7 +180,7 @@ impl AgentRunner for Machine<'_> {
         attempt::prepare_launch(self.0, record, run, handoff)
     }
 
-    fn run(&self, ledger: &dyn Ledger, run: &Run, asked: (&str, &Launch)) -> IterationRun {
+    fn run(&self, ledger: &Ledger<'_>, run: &Run, asked: (&str, &Launch)) -> IterationRun {
         attempt::run_agent(self.0, ledger, run, asked)
     }
 }

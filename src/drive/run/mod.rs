@@ -2,6 +2,7 @@
 //! context is always clean, and crew is what lasts. It repeats until the record says that the loop
 //! is over or paused. It judges no iteration: the boundary does, as in a session.
 
+mod actors;
 mod attempt;
 mod changes;
 mod driver;

@@ -1,7 +1,7 @@
 //! The ports of a run: what it needs of the world, as traits. A test drives it with twins of them
 //! in memory.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Error, Result};
@@ -9,29 +9,17 @@ use chrono::{DateTime, FixedOffset, Utc};
 
 use super::changes::RecordChange;
 use crate::drive::boundary::{Boundary, DriverNotes, Open};
-use crate::drive::prompt::Prompt;
 use crate::drive::windows::LoopTurn;
 use engine::boundary::facts::{AgentFacts, AgentOutcome, ControlRequest, Facts, ProcessEnd};
 use engine::claim::Claim;
 use engine::events::RunEvent;
-use engine::record::{AccountId, Ending, Loop, LoopId, LoopMoment, Moment, Place, Run};
+use engine::record::{AccountId, Ending, Loop, LoopId, LoopMoment, Moment};
 use engine::usage::Usage;
 use engine::view::Page;
 use engine::window::{RateWindow, was_answered};
 use engine::words::programs::ReactionEnd;
-use readers::agents::Launch;
 use world::process::Stop;
-use world::process::signals::Signals;
 use world::store::StoreError;
-
-/// The world as a run sees it.
-#[derive(Clone, Copy)]
-pub struct Ports<'a> {
-    pub clock: &'a dyn Clock,
-    pub store: &'a dyn LoopStore,
-    pub checks: &'a dyn Checks,
-    pub agents: &'a dyn AgentRunner,
-}
 
 /// The time, and a sleep that a key can cut short.
 pub trait Clock {
@@ -94,61 +82,6 @@ pub trait Checks {
     fn run(&self, open: &Open, facts: Facts, stop: Stop<'_>, tell: Tell<'_>) -> Option<Facts>;
     /// Runs the user's commands for a moment.
     fn react(&self, of: &Loop, on: LoopMoment, tell: Tell<'_>, stop: Stop<'_>) -> Vec<ReactionEnd>;
-}
-
-/// The loop's working tree and its repository.
-pub trait Workspace {
-    /// Why its folder is missing.
-    fn missing_reason(&self, place: &Place) -> Option<String>;
-    /// How a loop ends whose repository is lost. It is known before the end is recorded, so that no
-    /// page of a finished loop omits it.
-    fn lost_ending(&self, record: &Loop) -> Option<Ending>;
-    /// Takes what a person changed while no agent was at work as the loop found it.
-    fn follow_person(&self, ledger: &mut dyn Ledger);
-    /// Names the state of a tree in which nobody works.
-    fn close(&self, record: &Loop);
-    fn is_closed(&self, record: &Loop) -> bool;
-    /// Commits and pushes, and crosses that out. Ends a loop whose repository is lost.
-    fn keep_work(&mut self, ledger: &mut dyn Ledger, commits: bool, pushes: bool);
-    /// Rebases the branch onto another that moved. False when that needs a person and has ended the
-    /// loop. A gate knows where the branch was before, and what becomes of a conflict.
-    fn rebase(&self, ledger: &mut dyn Ledger, onto: &str, gate: Option<&dyn IterationGate>)
-    -> bool;
-}
-
-/// Starts agents.
-pub trait AgentRunner {
-    /// The prompt of this iteration, and the command line that carries it.
-    fn prepare(
-        &self,
-        record: &Loop,
-        run: &Run,
-        handoff: Option<&Path>,
-    ) -> Result<(Prompt, Launch), String>;
-    /// Starts the agent and watches it to its end.
-    fn run(&self, ledger: &dyn Ledger, run: &Run, asked: (&str, &Launch)) -> IterationRun;
-}
-
-/// The record of a run, and those who hear of it.
-pub trait Ledger {
-    /// As it was last recorded, or the current one while nothing can be recorded.
-    fn record(&self) -> &Loop;
-    /// Changes the record on disk, or in memory after the first change that fails there.
-    fn write(&mut self, change: &RecordChange<'_>);
-    /// Whether the record on disk is behind the one in memory.
-    fn is_behind(&self) -> bool;
-    /// Reports what happens.
-    fn emit(&self, event: &RunEvent<'_>);
-    /// One tick of time. Whether a person asked for the end.
-    fn must_stop(&self) -> bool;
-    /// Whether a request breaks the iteration off.
-    fn is_broken_off(&self) -> bool;
-    fn signals(&self) -> &Signals;
-
-    /// Reports what a person should know, and what changes nothing.
-    fn emit_note(&self, what: &str) {
-        self.emit(&RunEvent::Noted(what));
-    }
 }
 
 /// The result of an attempt.

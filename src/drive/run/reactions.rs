@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use super::ledger::RunLedger;
-use super::ports::{Checks, Ledger, Tell};
+use super::ledger::Ledger;
+use super::ports::{Checks, Tell};
 use engine::events::RunEvent;
 use engine::evidence::{TAIL_CHARS, Verdict};
 use engine::record::LoopStep;
@@ -19,13 +19,13 @@ use world::store::Home;
 /// `is_told` says that the iteration's own line will have the first reason.
 pub(super) fn react(
     checks: &dyn Checks,
-    ledger: &dyn Ledger,
+    ledger: &Ledger<'_>,
     on: LoopMoment,
     is_told: bool,
 ) -> Option<String> {
-    let stop = || ledger.signals().times() > 1;
+    let stop = || ledger.signals.times() > 1;
     let mut first = None;
-    for end in checks.react(ledger.record(), on, &|event| ledger.emit(event), &stop) {
+    for end in checks.react(&ledger.record, on, &|event| ledger.emit(event), &stop) {
         if end.has_failed() {
             let (failure, is_told) = (end.end_line(), is_told && first.is_none());
             let (run, why) = (&*end.run, &*failure);
@@ -37,10 +37,10 @@ pub(super) fn react(
 }
 
 /// Runs the user's commands for the end, and crosses them out unless a signal ended them.
-pub(super) fn react_to_the_end(ledger: &RunLedger<'_>) {
-    react(ledger.ports.checks, ledger, LoopMoment::Finish, false);
-    if ledger.signals().times() <= 1 && !ledger.is_behind() {
-        ledger.ports.store.end_reaction(&ledger.record.id);
+pub(super) fn react_to_the_end(checks: &dyn Checks, ledger: &Ledger<'_>) {
+    react(checks, ledger, LoopMoment::Finish, false);
+    if ledger.signals.times() <= 1 && !ledger.is_behind() {
+        ledger.store.end_reaction(&ledger.record.id);
     }
 }
 

@@ -95,7 +95,7 @@ pub enum DriveEffect {
 }
 
 /// What is to be found out, or done, before the next step.
-pub enum Question {
+pub enum DriveQuestion {
     Load,
     /// Sleeps until then. Enter and the rate window cut a wait short, but no delay.
     Sleep {
@@ -114,18 +114,18 @@ pub enum Question {
 /// Effects, to be carried out in turn, and then the question.
 pub struct Step {
     pub effects: Vec<DriveEffect>,
-    pub then: Question,
+    pub then: DriveQuestion,
 }
 
-impl From<Question> for Step {
-    fn from(then: Question) -> Self {
+impl From<DriveQuestion> for Step {
+    fn from(then: DriveQuestion) -> Self {
         Self { effects: Vec::new(), then }
     }
 }
 
 impl From<RecordChange<'static>> for Step {
     fn from(change: RecordChange<'static>) -> Self {
-        Self { effects: vec![DriveEffect::Change(change)], then: Question::Load }
+        Self { effects: vec![DriveEffect::Change(change)], then: DriveQuestion::Load }
     }
 }
 
@@ -133,22 +133,22 @@ impl From<RecordChange<'static>> for Step {
 pub fn step_run(memory: &mut RunMemory, record: &Loop, event: DriveEvent, now: Moment) -> Step {
     match event {
         DriveEvent::Loaded => match record.state.status {
-            Status::Finished | Status::Paused => Question::End.into(),
+            Status::Finished | Status::Paused => DriveQuestion::End.into(),
             Status::Waiting => {
                 memory.is_rested = true;
                 let until = record.state.due.unwrap_or(now.wall);
-                let then = Question::Sleep { until, is_wait: true };
+                let then = DriveQuestion::Sleep { until, is_wait: true };
                 Step { effects: vec![DriveEffect::ReportWait], then }
             }
             Status::Running => begin_delay(memory, record, now),
         },
         DriveEvent::Rested { is_typed } if record.state.status == Status::Waiting => {
             memory.is_typed = is_typed;
-            Question::Choose(ChoicePoint::AfterWait).into()
+            DriveQuestion::Choose(ChoicePoint::AfterWait).into()
         }
         DriveEvent::Rested { .. } => {
             let effects = begin_after("the delay is over");
-            Step { effects, then: Question::LookAround }
+            Step { effects, then: DriveQuestion::LookAround }
         }
         DriveEvent::Asked(signal, request) => {
             // Whoever ends a wait wants the iteration now.
@@ -161,7 +161,7 @@ pub fn step_run(memory: &mut RunMemory, record: &Loop, event: DriveEvent, now: M
         }
         DriveEvent::Looked(None) => match spent_at_rest(record) {
             Some(ending) => RecordChange::End(ending).into(),
-            None => Question::Choose(ChoicePoint::BeforeGate).into(),
+            None => DriveQuestion::Choose(ChoicePoint::BeforeGate).into(),
         },
         DriveEvent::Chosen(at, limited, None, _) if !limited.is_empty() => {
             await_turn(record, at, limited, now)
@@ -170,13 +170,15 @@ pub fn step_run(memory: &mut RunMemory, record: &Loop, event: DriveEvent, now: M
             give_turn(memory, record, at, hand_over(record, &limited, free, local))
         }
         // The wait may have been long.
-        DriveEvent::Admitted(Admission::Granted) => Question::Choose(ChoicePoint::AfterGate).into(),
+        DriveEvent::Admitted(Admission::Granted) => {
+            DriveQuestion::Choose(ChoicePoint::AfterGate).into()
+        }
         DriveEvent::Admitted(Admission::Paused) => RecordChange::Pause.into(),
         DriveEvent::Admitted(Admission::Ends(ending)) => RecordChange::End(ending).into(),
-        DriveEvent::Admitted(Admission::Later(_)) => Question::AskGate.into(),
+        DriveEvent::Admitted(Admission::Later(_)) => DriveQuestion::AskGate.into(),
         DriveEvent::CalledOff(has_run) => {
             memory.is_rested &= !has_run;
-            Step { effects: vec![DriveEffect::LeaveGate], then: Question::Load }
+            Step { effects: vec![DriveEffect::LeaveGate], then: DriveQuestion::Load }
         }
         DriveEvent::Judged(judged) => {
             memory.is_rested = false;
@@ -194,20 +196,20 @@ fn begin_delay(memory: &RunMemory, record: &Loop, now: Moment) -> Step {
     let run = record.contract.run.as_ref();
     let delay_ms = run.map_or(0, |run| run.pace.delay_s.saturating_mul(1000));
     if memory.is_rested {
-        return Question::LookAround.into();
+        return DriveQuestion::LookAround.into();
     }
     if delay_ms == 0 {
         let GitSteps { commit, push, .. } = git_steps(record);
         let what = "the last iteration's work is kept".to_owned();
         let begin = DriveEffect::Change(RecordChange::Begin(what));
         let effects = if commit || push { vec![begin] } else { Vec::new() };
-        return Step { effects, then: Question::LookAround };
+        return Step { effects, then: DriveQuestion::LookAround };
     }
     let left_ms = time_left_ms(record, now.awake_ms).unwrap_or(u64::MAX);
     let most = i64::MAX / 1_000_000;
     let rest = i64::try_from(delay_ms.min(left_ms)).unwrap_or(most).min(most);
     let until = now.wall + TimeDelta::milliseconds(rest);
-    let then = Question::Sleep { until, is_wait: false };
+    let then = DriveQuestion::Sleep { until, is_wait: false };
     Step { effects: vec![DriveEffect::ReportDelay(until)], then }
 }
 
@@ -222,7 +224,7 @@ fn obey(record: &Loop, signal: Option<EndSignal>, request: Option<ControlRequest
     if let Some(signal) = signal {
         let ending = Ending::new(Outcome::Interrupted, EndReason::Signalled(signal));
         let end = DriveEffect::Change(RecordChange::End(ending));
-        return Step { effects: vec![DriveEffect::ReportStop, end], then: Question::Load };
+        return Step { effects: vec![DriveEffect::ReportStop, end], then: DriveQuestion::Load };
     }
     match request {
         Some(ControlRequest::Cancel { by, reason }) => {
@@ -231,17 +233,17 @@ fn obey(record: &Loop, signal: Option<EndSignal>, request: Option<ControlRequest
         Some(ControlRequest::Pause) if record.state.status != Status::Paused => {
             RecordChange::Pause.into()
         }
-        Some(ControlRequest::Pause) | None => Question::Load.into(),
+        Some(ControlRequest::Pause) | None => DriveQuestion::Load.into(),
     }
 }
 
 /// Waits for the first of these turns, which counts as nothing.
 fn await_turn(record: &Loop, at: ChoicePoint, limited: Vec<LoopTurn>, now: Moment) -> Step {
     let Some(turn) = limited.into_iter().min_by_key(|turn| turn.at) else {
-        return Question::Load.into();
+        return DriveQuestion::Load.into();
     };
     if at == ChoicePoint::AfterWait && turn.is_awaited_by(record) {
-        return Question::Sleep { until: turn.at, is_wait: true }.into();
+        return DriveQuestion::Sleep { until: turn.at, is_wait: true }.into();
     }
     let mut effects = match wait_or_end(record, now, turn.at, &turn.why) {
         Decision::Finish(ending) => vec![DriveEffect::Change(RecordChange::End(ending))],
@@ -254,7 +256,7 @@ fn await_turn(record: &Loop, at: ChoicePoint, limited: Vec<LoopTurn>, now: Momen
     if matches!(at, ChoicePoint::AfterGate | ChoicePoint::AfterLimit) {
         effects.push(DriveEffect::LeaveGate);
     }
-    Step { effects, then: Question::Load }
+    Step { effects, then: DriveQuestion::Load }
 }
 
 /// Gives the next iteration to the first agent whose turn it is, if that is a change. A change is
@@ -301,16 +303,16 @@ fn give_turn(
             if effects.is_empty() && record.state.status == Status::Waiting {
                 effects = begin_after("the wait is over");
             }
-            Question::Load
+            DriveQuestion::Load
         }
-        ChoicePoint::BeforeGate if memory.has_gate => Question::AskGate,
+        ChoicePoint::BeforeGate if memory.has_gate => DriveQuestion::AskGate,
         ChoicePoint::BeforeGate | ChoicePoint::AfterGate => {
             memory.is_typed = false;
-            Question::Work
+            DriveQuestion::Work
         }
         ChoicePoint::AfterLimit => {
             effects.push(DriveEffect::LeaveGate);
-            Question::Load
+            DriveQuestion::Load
         }
     };
     Step { effects, then }
@@ -362,14 +364,14 @@ fn follow_decision(memory: &mut RunMemory, began: &Loop, judged: (Boundary, Fact
             let account = windows::account_of(&after);
             memory.met.retain(|met| met.account != account);
             memory.met.push(LoopTurn { account, at: until, why });
-            return Step { effects, then: Question::Choose(ChoicePoint::AfterLimit) };
+            return Step { effects, then: DriveQuestion::Choose(ChoicePoint::AfterLimit) };
         }
         Decision::Wait { .. } => effects.push(DriveEffect::React(LoopMoment::Wait)),
         Decision::Finish(_) => effects.push(DriveEffect::WindUp),
         Decision::Hold(_) | Decision::Continue => {}
     }
     effects.push(DriveEffect::LeaveGate);
-    Step { effects, then: Question::Load }
+    Step { effects, then: DriveQuestion::Load }
 }
 
 /// Whether this boundary is the first in a row without progress that reaches half of the limit.

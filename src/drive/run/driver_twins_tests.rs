@@ -10,15 +10,15 @@ use std::time::Duration;
 use anyhow::{Error, Result, anyhow};
 use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
 
-use super::Driver;
+use super::{Actors, Driver};
 use crate::drive::boundary::{Boundary, Concluded, DriverNotes, Open, conclude_iteration};
 use crate::drive::find::own_process;
 use crate::drive::prompt::Prompt;
+use crate::drive::run::actors::{AgentRunner, Workspace};
 use crate::drive::run::changes::RecordChange;
-use crate::drive::run::ledger::RunLedger;
+use crate::drive::run::ledger::Ledger;
 use crate::drive::run::ports::{
-    AgentRunner, Checks, Clock, IterationGate, IterationRun, JudgedBoundary, Ledger, LoopStore,
-    Ports, Tell, Workspace,
+    Checks, Clock, IterationGate, IterationRun, JudgedBoundary, LoopStore, Tell,
 };
 use crate::drive::windows::{LoopTurn, account_of, account_with};
 use engine::boundary::decide::reconcile_records;
@@ -261,7 +261,7 @@ impl Workspace for MemoryWorkspace {
         None
     }
 
-    fn follow_person(&self, _: &mut dyn Ledger) {}
+    fn follow_person(&self, _: &mut Ledger<'_>) {}
 
     fn close(&self, _: &Loop) {}
 
@@ -269,9 +269,9 @@ impl Workspace for MemoryWorkspace {
         true
     }
 
-    fn keep_work(&mut self, _: &mut dyn Ledger, _: bool, _: bool) {}
+    fn keep_work(&mut self, _: &mut Ledger<'_>, _: bool, _: bool) {}
 
-    fn rebase(&self, _: &mut dyn Ledger, _: &str, _: Option<&dyn IterationGate>) -> bool {
+    fn rebase(&self, _: &mut Ledger<'_>, _: &str, _: Option<&dyn IterationGate>) -> bool {
         true
     }
 }
@@ -404,7 +404,7 @@ impl AgentRunner for ScriptedAgents {
         Ok((Prompt { text, size: PromptSize { tokens: 1, budget: 0 } }, launch))
     }
 
-    fn run(&self, _: &dyn Ledger, run: &Run, _: (&str, &Launch)) -> IterationRun {
+    fn run(&self, _: &Ledger<'_>, run: &Run, _: (&str, &Launch)) -> IterationRun {
         let name = run.agent.name.clone();
         self.calls.borrow_mut().push((name.clone(), self.clock.seconds()));
         let mut steps = self.steps.borrow_mut();
@@ -551,18 +551,15 @@ impl Stage {
     pub fn run_at(&self, gate: Option<Box<dyn IterationGate + '_>>) -> Ran {
         let mut lines = Lines { clock: Rc::clone(&self.clock), lines: Vec::new() };
         let signals = Signals::default();
-        let ports = Ports {
-            clock: &*self.clock,
-            store: &*self.store,
-            checks: &self.checks,
-            agents: &self.agents,
-        };
         let record = self.store.record.borrow().clone();
         let memory = {
             let sink = RefCell::new(&mut lines as &mut dyn EventSink);
-            let ledger = RunLedger::new(ports, record, &signals, &sink);
+            let ports = (&*self.clock as &dyn Clock, &*self.store as &dyn LoopStore);
+            let ledger = Ledger::new(ports, record, &signals, &sink);
             let mut workspace = MemoryWorkspace;
-            let mut driver = Driver::new(ledger, &mut workspace, None, gate);
+            let workspace = &mut workspace;
+            let actors = Actors { checks: &self.checks, agents: &self.agents, workspace, gate };
+            let mut driver = Driver::new(ledger, actors, None);
             driver.run_iterations().unwrap();
             driver.ledger.record.clone()
         };
