@@ -114,7 +114,7 @@ impl<'a> Driver<'a> {
             next = match then {
                 DriveQuestion::Load => self.load_record()?,
                 DriveQuestion::End => return Ok(self.end_run()),
-                question => self.answer(question),
+                question => self.answer(&question),
             };
         }
     }
@@ -200,15 +200,15 @@ impl<'a> Driver<'a> {
         }
     }
 
-    fn answer(&mut self, question: DriveQuestion) -> DriveEvent {
+    fn answer(&mut self, question: &DriveQuestion) -> DriveEvent {
         match question {
             DriveQuestion::Load | DriveQuestion::End => DriveEvent::Loaded,
-            DriveQuestion::Sleep { until, is_wait } => sleep_until(&self.ledger, until, is_wait),
+            DriveQuestion::Sleep { until, is_wait } => sleep_until(&self.ledger, *until, *is_wait),
             DriveQuestion::LookAround if self.ledger.is_asked() => read_request(&self.ledger),
             DriveQuestion::LookAround => {
                 DriveEvent::Looked(self.actors.workspace.missing_reason(&self.ledger.record.place))
             }
-            DriveQuestion::Choose(at) => self.find_turns(at),
+            DriveQuestion::Choose(at) => self.find_turns(*at),
             DriveQuestion::AskGate => self.ask_gate(),
             DriveQuestion::Work => self.run_iteration(),
         }

@@ -48,11 +48,14 @@ use world::store::{Home, StoreError};
 /// The seconds that an agent works unless a step says otherwise.
 const WORKS_S: u64 = 60;
 
+/// Something to do at a time, in milliseconds.
+type Plan = (u64, Box<dyn Fn()>);
+
 /// A clock that jumps over every sleep, and does what is planned for the time it passes.
 #[derive(Default)]
 pub struct JumpingClock {
     ms: Cell<u64>,
-    plans: RefCell<Vec<(u64, Box<dyn Fn()>)>>,
+    plans: RefCell<Vec<Plan>>,
 }
 
 impl JumpingClock {
@@ -309,7 +312,7 @@ impl Checks for ScriptedChecks {
         for Reaction { run, .. } in reactions.filter(|reaction| reaction.on == on) {
             let has_failed = self.failing.borrow().contains(run);
             let verdict = if has_failed { Verdict::Failed } else { Verdict::Passed };
-            self.reacted.borrow_mut().push(format!("{run} {}", of.iteration()));
+            self.reacted.borrow_mut().push(format!("{run} {}", of.state.completed));
             let (exit, tail) = (Some(i32::from(has_failed)), String::new());
             ends.push(ReactionEnd { on, run: run.clone(), verdict, exit, elapsed_ms: 0, tail });
         }

@@ -1,6 +1,6 @@
 //! Waits, delays, limits, crashes and the user's commands of a run in memory.
 
-use super::twins::{Stage, claim, ends, limited, locked_out, outage, work};
+use super::twins::{MemoryLoopStore, Stage, claim, ends, limited, locked_out, outage, work};
 use crate::drive::run::ports::{Admission, IterationGate};
 use engine::boundary::facts::{ControlRequest, ProcessEnd};
 use engine::record::{Ending, Loop, LoopMoment, Outcome, Status};
@@ -20,7 +20,7 @@ fn a_limit_with_a_reset_is_waited_for_and_the_same_iteration_comes_again() {
 #[test]
 fn a_cancel_from_another_terminal_ends_a_wait() {
     let stage = Stage::new(&[limited(3600)]);
-    stage.plan(100, |store| store.cancel());
+    stage.plan(100, MemoryLoopStore::cancel);
     let ran = stage.run();
     assert_eq!(ran.end(), (Some(Outcome::Cancelled), "cancelled by the user".to_owned(), 0));
     assert_eq!((ran.calls.len(), stage.clock_seconds()), (1, 100));
@@ -190,9 +190,9 @@ fn the_users_commands_run_at_their_moments() {
 
     let stage = Stage::new(&[limited(3600)]);
     stage.react(&[(LoopMoment::Wait, "wait")]);
-    stage.plan(100, |store| store.cancel());
+    stage.plan(100, MemoryLoopStore::cancel);
     stage.run();
-    assert_eq!(*stage.checks.reacted.borrow(), ["wait 1"]);
+    assert_eq!(*stage.checks.reacted.borrow(), ["wait 0"]);
 }
 
 #[test]
