@@ -109,14 +109,14 @@ pub fn run_agent(
     if let Some(text) = run.agent.usage_file.as_ref().and_then(|_| take_usage(home, record)) {
         watcher.reader.read_usage(&text);
     }
-    let had_waited = if ended.cause == ExitCause::Stopped { watcher.had_waited } else { None };
+    let had_waited = if ended.cause() == ExitCause::Stopped { watcher.had_waited } else { None };
     let failure = had_waited.as_ref().and_then(|then| then.agent.error.clone());
     let report = watcher.reader.report(clock::local_time()).ended_for(failure);
     let mut attempt = classify_run(ledger, run, prompt, (&ended, &report));
     if had_waited.is_some() {
         attempt.seen.agent.process = Some(ProcessEnd::Waited);
     }
-    if is_the_last && ended.cause == ExitCause::TimedOut {
+    if is_the_last && ended.cause() == ExitCause::TimedOut {
         attempt.seen.agent.process = Some(ProcessEnd::OutOfTime);
     }
     attempt
@@ -125,22 +125,22 @@ pub fn run_agent(
 /// Reports how the agent ended, where a person should know and no judgement depends on it.
 fn report_end(ledger: &Ledger<'_>, ended: &FinishedAgent) {
     // Without a record there is no log, which was already reported.
-    if let (Some(error), false) = (&ended.log_error, ledger.is_behind()) {
+    if let (Some(error), false) = (ended.log_error(), ledger.is_behind()) {
         ledger.emit_note(&format!("the log of this iteration is not whole: {error}"));
     }
-    if ended.closed_early {
+    if ended.closed_early() {
         ledger.emit_note(
             "the agent closed its standard output and kept running: its last message may be missing",
         );
     }
-    if ended.cause == ExitCause::Lingered {
+    if ended.cause() == ExitCause::Lingered {
         let silent = CLOSED.as_secs();
         ledger.emit_note(&format!(
             "the agent reported its end, then was silent for {silent} s: crew ended it, and the iteration counts in full"
         ));
     }
-    if !ended.left_behind.is_empty() {
-        let ids: Vec<String> = ended.left_behind.iter().map(ToString::to_string).collect();
+    if !ended.left_behind().is_empty() {
+        let ids: Vec<String> = ended.left_behind().iter().map(ToString::to_string).collect();
         ledger.emit_note(&format!("the agent left processes that do not end: {}", ids.join(", ")));
     }
 }
@@ -153,7 +153,7 @@ fn classify_run(
 ) -> IterationRun {
     let contract = &ledger.record.contract;
     let claim = report.claim(prompt, &contract.task, contract.promise.as_ref());
-    let process = match ended.cause {
+    let process = match ended.cause() {
         ExitCause::Exit(code) => ProcessEnd::Exit(code),
         ExitCause::Lingered => ProcessEnd::Exit(0),
         ExitCause::Signal(signal) => ProcessEnd::Signal(signal),
@@ -162,7 +162,7 @@ fn classify_run(
         ExitCause::Stopped => ProcessEnd::BrokenOff(ledger.signals.first()),
     };
     let usage = report.usage_after(&process);
-    let errors = tail_of(&plain_text(&ended.errors), TAIL_CHARS);
+    let errors = tail_of(&plain_text(ended.errors()), TAIL_CHARS);
     // A claim contradicts it: an agent that says that all is done was not kept from its work.
     let limit = if claim == Claim::Success {
         None
@@ -171,8 +171,8 @@ fn classify_run(
     };
     let mut agent = AgentOutcome {
         errors,
-        ran_ms: Some(ended.ran_ms),
-        missed_ms: ended.missed_ms,
+        ran_ms: Some(ended.ran_ms()),
+        missed_ms: ended.missed_ms(),
         ..report.outcome(process)
     };
     agent.error = agent.error.or(limit);

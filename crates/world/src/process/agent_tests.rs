@@ -78,7 +78,7 @@ fn child(script: &str, asked: Terms) -> (FinishedAgent, Seen, String) {
         .filter(|id| identity::identify_process(id.parse().unwrap()).is_some())
         .collect();
     assert_eq!(left, [""; 0], "processes of the child are left");
-    assert!(ended.left_behind.is_empty());
+    assert!(ended.left_behind().is_empty());
     #[cfg(target_os = "linux")]
     assert!(!descendants::has_children());
     let log = disk::read_end(&log, 0, 64 << 10).unwrap().0;
@@ -90,7 +90,7 @@ fn an_agent_that_ignores_term_is_killed_with_its_children() {
     run_alone(|| {
         let (ended, _, log) =
             child("ignores_term.sh", Terms { timeout_ms: Some(300), ..Terms::default() });
-        assert_eq!((ended.cause, log.as_str()), (ExitCause::TimedOut, "I stay\n"));
+        assert_eq!((ended.cause(), log.as_str()), (ExitCause::TimedOut, "I stay\n"));
         for stop in [StopRequest::Now, StopRequest::Kill] {
             let terms = Terms { stop: Some(stop), ..Terms::default() };
             assert_eq!(child("ignores_term.sh", terms).0.cause, ExitCause::Stopped);
@@ -103,8 +103,8 @@ fn an_agent_that_ignores_term_is_killed_with_its_children() {
 fn grandchildren_in_other_sessions_are_ended_with_the_agent() {
     run_alone(|| {
         let (ended, seen, _) = child("leaves_grandchildren.sh", Terms::default());
-        assert_eq!((ended.cause, seen.last.as_str()), (ExitCause::Exit(0), "I go"));
-        assert!(!ended.closed_early);
+        assert_eq!((ended.cause(), seen.last.as_str()), (ExitCause::Exit(0), "I go"));
+        assert!(!ended.closed_early());
     });
 }
 
@@ -112,7 +112,7 @@ fn grandchildren_in_other_sessions_are_ended_with_the_agent() {
 fn an_agent_that_closes_its_output_runs_until_its_exit() {
     run_alone(|| {
         let (ended, seen, log) = child("closes_stdout.sh", Terms::default());
-        assert_eq!((ended.cause, ended.closed_early), (ExitCause::Exit(7), true));
+        assert_eq!((ended.cause(), ended.closed_early()), (ExitCause::Exit(7), true));
         assert_eq!((seen.last.as_str(), log.as_str()), ("last words", "last words\n"));
     });
 }
@@ -122,7 +122,7 @@ fn an_agent_that_does_not_read_its_prompt_does_not_block_crew() {
     run_alone(|| {
         let terms = Terms { input: 10 << 20, ..Terms::default() };
         let (ended, seen, _) = child("never_reads.sh", terms);
-        assert_eq!((ended.cause, seen.last.as_str()), (ExitCause::Exit(0), "what prompt?"));
+        assert_eq!((ended.cause(), seen.last.as_str()), (ExitCause::Exit(0), "what prompt?"));
         let terms = Terms { input: 1, timeout_ms: Some(5000), ..Terms::default() };
         assert_eq!(child("never_reads.sh", terms).0.cause, ExitCause::Exit(0));
         assert_eq!(
@@ -152,7 +152,7 @@ fn a_prompt_of_ten_megabytes_arrives_whole() {
 fn a_gigabyte_of_output_does_not_fill_memory() {
     run_alone(|| {
         let (ended, seen, log) = child("prints_a_gigabyte.sh", Terms::default());
-        assert_eq!(ended.cause, ExitCause::Exit(0));
+        assert_eq!(ended.cause(), ExitCause::Exit(0));
         assert_eq!((seen.lines, seen.bytes), (1_000_001, 999_000_012));
         assert!(log.ends_with("\nthat was all\n"));
         assert_peak_below_mib(32);
@@ -164,7 +164,7 @@ fn a_gigabyte_of_output_does_not_fill_memory() {
 fn a_gigabyte_without_line_breaks_does_not_fill_memory() {
     run_alone(|| {
         let (ended, seen, _) = child("prints_no_lines.sh", Terms::default());
-        assert_eq!((ended.cause, seen.lines), (ExitCause::Exit(0), 1));
+        assert_eq!((ended.cause(), seen.lines), (ExitCause::Exit(0), 1));
         assert!(seen.bytes <= 1 << 20);
         assert_peak_below_mib(32);
     });
@@ -184,10 +184,10 @@ fn assert_peak_below_mib(most: u64) {
 fn bytes_that_are_not_text_are_replaced_for_the_watcher_and_kept_in_the_log() {
     run_alone(|| {
         let (ended, seen, _) = child("prints_no_text.sh", Terms::default());
-        assert_eq!(ended.cause, ExitCause::Exit(0));
+        assert_eq!(ended.cause(), ExitCause::Exit(0));
         assert_eq!((seen.lines, seen.last.as_str()), (2, "no line break \u{fffd}"));
         assert_eq!(
-            (seen.errors, ended.errors.as_str()),
+            (seen.errors, ended.errors().as_str()),
             (vec!["\u{fffd}".to_owned()], "\u{fffd}\n")
         );
     });
@@ -206,7 +206,7 @@ fn an_agent_that_is_silent_during_a_tool_call_continues() {
     run_alone(|| {
         let terms = Terms { idle_ms: Some(1000), ..Terms::default() };
         let (ended, seen, _) = child("works_silently.sh", terms);
-        assert_eq!((ended.cause, seen.lines), (ExitCause::Exit(0), 3));
+        assert_eq!((ended.cause(), seen.lines), (ExitCause::Exit(0), 3));
     });
 }
 
@@ -215,8 +215,8 @@ fn a_stop_of_crew_and_its_agent_does_not_count_as_time() {
     run_alone(|| {
         let terms = Terms { timeout_ms: Some(3000), idle_ms: Some(3000), ..Terms::default() };
         let (ended, seen, _) = child("stops_everyone.sh", terms);
-        assert_eq!((ended.cause, seen.last.as_str()), (ExitCause::Exit(0), "good morning"));
-        assert!((2000..4000).contains(&ended.missed_ms), "{}", ended.missed_ms);
+        assert_eq!((ended.cause(), seen.last.as_str()), (ExitCause::Exit(0), "good morning"));
+        assert!((2000..4000).contains(&ended.missed_ms()), "{}", ended.missed_ms());
     });
 }
 
@@ -225,7 +225,7 @@ fn an_agent_that_is_stopped_alone_times_out_and_ends_cleanly() {
     run_alone(|| {
         let terms = Terms { timeout_ms: Some(300), ..Terms::default() };
         let (ended, seen, _) = child("stops_itself.sh", terms);
-        assert_eq!((ended.cause, seen.last.as_str()), (ExitCause::TimedOut, "in order"));
+        assert_eq!((ended.cause(), seen.last.as_str()), (ExitCause::TimedOut, "in order"));
     });
 }
 
@@ -236,7 +236,7 @@ fn a_signal_that_crew_did_not_send_is_reported() {
         let call = Call::shell("kill -SEGV $$", folder.path());
         let log = folder.path().join("0001.log");
         let ended = call.run_watched(None, &log, &mut Seen::default()).unwrap();
-        assert_eq!(ended.cause, ExitCause::Signal(11));
+        assert_eq!(ended.cause(), ExitCause::Signal(11));
     });
 }
 
@@ -248,7 +248,7 @@ fn a_full_disk_loses_only_the_log() {
         let call = Call::shell("echo one; sleep 0.1; echo two", folder.path());
         let mut seen = Seen::default();
         let ended = call.run_watched(None, Path::new("/dev/full"), &mut seen).unwrap();
-        assert_eq!((ended.cause, seen.lines), (ExitCause::Exit(0), 2));
-        assert_eq!(ended.log_error.unwrap().kind(), io::ErrorKind::StorageFull);
+        assert_eq!((ended.cause(), seen.lines), (ExitCause::Exit(0), 2));
+        assert_eq!(ended.log_error().as_ref().unwrap().kind(), io::ErrorKind::StorageFull);
     });
 }

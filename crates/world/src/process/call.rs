@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use derive_getters::Getters;
 use rustix::process::Signal;
 
 use self::runner::Running;
@@ -94,22 +95,26 @@ impl FinishedProcess {
 }
 
 /// An agent that has ended.
-#[derive(Debug)]
+#[derive(Debug, Getters)]
 pub struct FinishedAgent {
-    pub cause: ExitCause,
+    #[getter(copy)]
+    cause: ExitCause,
     /// Milliseconds from its start to its end, as far as crew watched.
-    pub ran_ms: u64,
+    #[getter(copy)]
+    ran_ms: u64,
     /// Milliseconds in which crew itself was stopped or kept waiting: unwatched time counts against
     /// nobody.
-    pub missed_ms: u64,
+    #[getter(copy)]
+    missed_ms: u64,
     /// The last 64 KiB of standard error.
-    pub errors: String,
+    errors: String,
     /// Whether it closed its standard output and kept running: its last output may be missing.
-    pub closed_early: bool,
+    #[getter(copy)]
+    closed_early: bool,
     /// Why the log is incomplete. The agent was not stopped because of it.
-    pub log_error: Option<io::Error>,
+    log_error: Option<io::Error>,
     /// The ids of processes it started that could not be ended.
-    pub left_behind: Vec<i32>,
+    left_behind: Vec<i32>,
 }
 
 /// A child that is about to be started. By default it has this process's environment, no input and
