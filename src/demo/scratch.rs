@@ -121,7 +121,7 @@ impl Scratch {
         let call = self.child_call(&self.crew, arguments, WATCHED_WITHIN);
         let ended = call.each_line(each).run(|| self.is_interrupted());
         descendants::end_all();
-        Ok(ended.with_context(|| format!("cannot run {}", self.crew))?.cause)
+        Ok(ended.with_context(|| format!("cannot run {}", self.crew))?.cause())
     }
 
     /// A child in the repository, with the demo's variables and no others.
@@ -157,7 +157,7 @@ impl Scratch {
             other => other.with_context(|| format!("cannot run {line}"))?,
         };
         let output = ended.text();
-        match ended.cause {
+        match ended.cause() {
             ExitCause::Exit(0) => Ok(output),
             how => bail!("{line}: {how:?}: {}", output.trim()),
         }

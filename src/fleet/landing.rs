@@ -396,9 +396,9 @@ impl Gh<'_> {
             NotDone::Refused(format!("gh cannot be started: {error}; {hint}"))
         })?;
         let text = ended.text().trim().to_owned();
-        let away = match &ended.cause {
+        let away = match ended.cause() {
             ExitCause::Exit(0) => return Ok(text),
-            ExitCause::TimedOut | ExitCause::Stopped => Some(ended.cause.to_string()),
+            ExitCause::TimedOut | ExitCause::Stopped => Some(ended.cause().to_string()),
             _ => find_unreached(&text).map(clean_text),
         };
         let what = format!("gh {}", arguments[..2].join(" "));

@@ -72,7 +72,7 @@ impl Yard {
         let call = Call::shell(&format!("set -e\n{script}"), &self.path(folder));
         let ended =
             call.envs(none).envs(who).within(Duration::from_secs(60)).run(|| false).unwrap();
-        assert_eq!(ended.cause, ExitCause::Exit(0), "{script}: {}", ended.text());
+        assert_eq!(ended.cause(), ExitCause::Exit(0), "{script}: {}", ended.text());
         ended.text()
     }
 

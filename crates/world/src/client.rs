@@ -73,7 +73,7 @@ fn capture_output(
         )
     })?;
     let said = ended.text().trim().to_owned();
-    match ended.cause {
+    match ended.cause() {
         ExitCause::Exit(0) => Ok(said),
         ExitCause::Exit(code) => {
             bail!("{line} {}", with_reason(&format!("ended with {code}"), &said))

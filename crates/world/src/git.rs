@@ -60,7 +60,7 @@ fn find_place(folder: &Path, arguments: &[&str]) -> Option<PathBuf> {
 pub fn find_refusal(folder: &Path) -> Option<(String, String)> {
     let top = folder.ancestors().find(|folder| has_repository(folder))?.display().to_string();
     let cause = match Git::climbing(folder).start(&["rev-parse", "--show-toplevel"]) {
-        Ok(ended) if ended.cause == ExitCause::Exit(0) => return None,
+        Ok(ended) if ended.cause() == ExitCause::Exit(0) => return None,
         Ok(ended) => format!("git refuses {top}: {}", find_error(&all_words(&ended))),
         Err(error) => format!("git cannot be started: {error}"),
     };

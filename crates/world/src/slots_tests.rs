@@ -143,7 +143,7 @@ fn a_child_gets_the_held_slot_or_else_the_inherited_one() {
             let call = Call::of(env::program_path().unwrap(), Path::new("/"));
             let call = call.args(["--exact", test]).envs([("CREW_SLOT", "7")]);
             let ended = call.run(|| false).unwrap();
-            assert_eq!(ended.cause, ExitCause::Exit(0), "{}", ended.text());
+            assert_eq!(ended.cause(), ExitCause::Exit(0), "{}", ended.text());
             assert!(ended.text().contains("1 passed"), "{}", ended.text());
         }
     });

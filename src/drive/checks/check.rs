@@ -89,9 +89,9 @@ pub fn run_check(
             return Some(unknown_result(check, format!("could not be started: {error}"), 0, ""));
         }
     };
-    let elapsed_ms = ended.elapsed_ms;
+    let elapsed_ms = ended.elapsed_ms();
     let tail = plain_text(&ended.text());
-    let (verdict, exit) = match ended.cause {
+    let (verdict, exit) = match ended.cause() {
         ExitCause::Stopped => return None,
         ExitCause::Signal(_) => {
             let why = "was ended by a signal that crew did not send".to_owned();

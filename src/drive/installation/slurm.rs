@@ -234,11 +234,11 @@ pub fn slurm_call<'a>(host: Option<&str>, command: &str, folder: &Path) -> Call<
 /// Runs such a command to its end. An error has the last line that it printed, and a hint.
 pub fn run_call(call: Call<'_>, host: Option<&str>, stop: Stop<'_>) -> Result<()> {
     let ended = finish_call(call, host, stop)?;
-    if ended.cause == ExitCause::Exit(0) {
+    if ended.cause() == ExitCause::Exit(0) {
         return Ok(());
     }
     let cause = last_words(&ended);
-    Err(Failure::new(cause, hint_after(ended.cause, host)).into())
+    Err(Failure::new(cause, hint_after(ended.cause(), host)).into())
 }
 
 fn finish_call(call: Call<'_>, host: Option<&str>, stop: Stop<'_>) -> Result<FinishedProcess> {
@@ -260,7 +260,7 @@ fn last_words(ended: &FinishedProcess) -> String {
     // srun ends with how its task ended; the cause is the line before.
     let mut lines = text.lines().map(str::trim);
     let last = lines.rfind(|line| !line.is_empty() && !line.contains(": task 0: "));
-    match (ended.cause, last) {
+    match (ended.cause(), last) {
         (ExitCause::Exit(_), Some(line)) => text_start(line, CAUSE_CHARS).to_owned(),
         (cause, _) => cause.to_string(),
     }
@@ -296,13 +296,13 @@ fn report_from_node(
     let call = slurm_call(host, &job_step(crew, words), folder).within(STEP_WITHIN).input(&[]);
     let ended = finish_call(call.each_line(&mut each), host, stop)?;
     let crew = crew.display();
-    if ended.cause != ExitCause::Exit(0) {
+    if ended.cause() != ExitCause::Exit(0) {
         let cause = last_words(&ended);
         // What the node's own daemon prints when the program is not there.
         let hint = if cause.contains("execve()") {
             format!("install crew on the nodes, as {crew}")
         } else {
-            hint_after(ended.cause, host)
+            hint_after(ended.cause(), host)
         };
         refuse!(cause, hint);
     }
@@ -387,13 +387,7 @@ mod tests {
             (ExitCause::Exit(1), None, ""),
         ];
         let failures = table.map(|(cause, host, output)| {
-            let ended = FinishedProcess {
-                cause,
-                elapsed_ms: 0,
-                output: output.into(),
-                errors: Vec::new(),
-                cut: false,
-            };
+            let ended = FinishedProcess::with_output(cause, output);
             Failure::new(last_words(&ended), hint_after(cause, host)).with_hint()
         });
         insta::assert_snapshot!(failures.join("\n\n"), @r"

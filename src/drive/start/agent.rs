@@ -199,14 +199,14 @@ fn try_login(agent: &Agent, folder: &Path, stop: Stop<'_>) -> Result<()> {
     }
     let call = Call::of(program, folder).args(&agent.login).envs(&agent.environment);
     let (why, said) = match call.within(LOGIN).run(stop) {
-        Ok(ended) if ended.cause == ExitCause::Exit(0) => return Ok(()),
-        Ok(ended) if ended.cause == ExitCause::Stopped => {
+        Ok(ended) if ended.cause() == ExitCause::Exit(0) => return Ok(()),
+        Ok(ended) if ended.cause() == ExitCause::Stopped => {
             bail!(Failure::without_hint(
                 FailureKind::Interrupted,
                 "interrupted; nothing was started"
             ))
         }
-        Ok(ended) => (ended.cause.to_string(), one_line(&plain_text(&ended.text()), SAID_CHARS)),
+        Ok(ended) => (ended.cause().to_string(), one_line(&plain_text(&ended.text()), SAID_CHARS)),
         Err(error) => (error.to_string(), String::new()),
     };
     let said = if said.is_empty() { said } else { format!(": {said}") };

@@ -219,7 +219,7 @@ pub fn set_up(
     }
     let last: Vec<&str> = output.lines().rev().take(more.min(SETUP_LAST)).collect();
     last.iter().rev().for_each(|line| commands.note(&shown(line)));
-    match ended.cause {
+    match ended.cause() {
         ExitCause::Exit(0) => Ok(disk::write(&done, mark.as_bytes(), Durability::Process)?),
         ExitCause::Exit(code) => {
             bail!(with_reason(&format!("{setup} exits {code}"), &last_lines(&output)))
@@ -272,7 +272,7 @@ impl<'a> FleetCommands<'a> {
         let within = Duration::from_secs(check.timeout_s.max(1));
         let ended = self.run_command(&check.run, folder, within, &mut |_| {});
         let ended = ended.with_context(|| format!("the check `{}`", check.run))?;
-        if ended.cause == ExitCause::Exit(check.success_exit_code) {
+        if ended.cause() == ExitCause::Exit(check.success_exit_code) {
             return Ok(None);
         }
         Ok(Some(tail_of(&ended.text(), CHECK_TAIL_CHARS)))

@@ -27,7 +27,7 @@ impl Yard {
 
     fn sh(&self, folder: &str, line: &str) -> String {
         let ended = Call::shell(line, &self.path(folder)).run(|| false).unwrap();
-        assert_eq!(ended.cause, ExitCause::Exit(0), "{line}: {}", ended.text());
+        assert_eq!(ended.cause(), ExitCause::Exit(0), "{line}: {}", ended.text());
         ended.text()
     }
 

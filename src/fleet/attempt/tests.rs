@@ -55,7 +55,7 @@ impl Yard {
         let person = ["-c", "user.name=a", "-c", "user.email=a@b"];
         let call = Call::of("git", &self.path(folder)).args(person).args(arguments);
         let ended = call.run(|| false).unwrap();
-        assert_eq!(ended.cause, ExitCause::Exit(0), "{arguments:?}: {}", ended.text());
+        assert_eq!(ended.cause(), ExitCause::Exit(0), "{arguments:?}: {}", ended.text());
         ended.text().trim().to_owned()
     }
 

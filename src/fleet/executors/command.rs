@@ -87,12 +87,12 @@ impl<'a> CommandSystem<'a> {
         };
         let call = Call::shell(command, &self.folder).within(within).keep(Capture::Apart);
         let ended = call.each_line(&mut each).run(stop).context("cannot start sh")?;
-        if ended.cause == ExitCause::Exit(0) {
+        if ended.cause() == ExitCause::Exit(0) {
             return Ok(last);
         }
-        let errors = String::from_utf8_lossy(&ended.errors);
+        let errors = String::from_utf8_lossy(ended.errors());
         let line = errors.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or(&last);
-        let cause = match ended.cause {
+        let cause = match ended.cause() {
             ExitCause::Exit(_) if !line.is_empty() => text_start(line, CAUSE_CHARS).to_owned(),
             cause => cause.to_string(),
         };

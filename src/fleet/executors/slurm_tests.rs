@@ -90,7 +90,7 @@ fn logs_are_0600_in_0700_and_the_job_keeps_the_mask_of_the_account() {
     let mut each = |line: &str| ids.extend(parse_submitted(line));
     let call = Call::shell(&command, root).envs(variables).input(script.as_bytes());
     let ended = call.within(WITHIN).each_line(&mut each).run(|| false).unwrap();
-    assert_eq!((ended.cause, &ids[..]), (ExitCause::Exit(0), &[13][..]), "{}", ended.text());
+    assert_eq!((ended.cause(), &ids[..]), (ExitCause::Exit(0), &[13][..]), "{}", ended.text());
     let mode = |path: &Path| tree::read_mode(path).unwrap() & 0o777;
     assert_eq!((mode(&logs), mode(&logs.join("13.log"))), (0o700, 0o600));
     let printed = disk::read_text(&root.join("printed"), 1000).unwrap().unwrap();

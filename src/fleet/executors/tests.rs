@@ -121,7 +121,7 @@ fn run_script(spec: &AttemptSpec, body: &str, is_signalled: bool) -> (ExitCause,
     let signalled = is_signalled.to_string();
     let call = Call::shell(driver, folder.path()).args(["driver", &signalled]);
     let ended = call.within(std::time::Duration::from_secs(30)).run(|| false).unwrap();
-    (ended.cause, ended.text())
+    (ended.cause(), ended.text())
 }
 
 #[test]

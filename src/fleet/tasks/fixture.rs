@@ -61,7 +61,7 @@ impl Yard {
     pub fn git(&self, folder: &str, arguments: &[&str]) -> String {
         let call = Call::of("git", &self.path(folder)).args(arguments);
         let ended = call.run(|| false).unwrap();
-        assert_eq!(ended.cause, ExitCause::Exit(0), "git {arguments:?}: {}", ended.text());
+        assert_eq!(ended.cause(), ExitCause::Exit(0), "git {arguments:?}: {}", ended.text());
         ended.text().trim_end().to_owned()
     }
 

@@ -31,7 +31,7 @@ impl Yard {
 
     fn sh(&self, line: &str) -> String {
         let ended = Call::shell(line, self.root.path()).run(|| false).unwrap();
-        assert_eq!(ended.cause, ExitCause::Exit(0), "{line}: {}", ended.text());
+        assert_eq!(ended.cause(), ExitCause::Exit(0), "{line}: {}", ended.text());
         ended.text()
     }
 

@@ -76,7 +76,7 @@ impl<'a> Git<'a> {
     pub(super) fn start(self, arguments: &[&str]) -> io::Result<FinishedProcess> {
         let ended = self.run_once(arguments)?;
         let command = arguments.iter().find(|word| !word.starts_with('-'));
-        if matches!(ended.cause, ExitCause::Signal(_))
+        if matches!(ended.cause(), ExitCause::Signal(_))
             && command.is_some_and(|command| READS.split(' ').any(|known| known == *command))
         {
             return self.run_once(arguments);
@@ -129,7 +129,7 @@ impl<'a> Git<'a> {
 
     /// The output of a query, byte for byte; `None` if it failed.
     pub(super) fn printed(self, arguments: &[&str]) -> Option<Vec<u8>> {
-        whole_output(self.start(arguments).ok()?)
+        self.start(arguments).ok()?.whole_output(&[0])
     }
 
     /// The output of a query as text.
@@ -165,7 +165,7 @@ impl<'a> Git<'a> {
         let git = Git { settings: &settings, within: Some(within), ..self };
         let text = match git.start(arguments) {
             Err(error) => format!("git cannot be started: {error}"),
-            Ok(ended) => match ended.cause {
+            Ok(ended) => match ended.cause() {
                 ExitCause::Exit(0) => return Ok(ended),
                 ExitCause::Exit(code) => {
                     return Err(Said { exit: Some(code), text: all_words(&ended) });
@@ -238,14 +238,9 @@ fn is_aside(folder: &Path) -> bool {
         && disk::is_missing(&folder.join(".git"))
 }
 
-/// The output, if the command exited with 0 and all of its output was kept.
-pub fn whole_output(ended: FinishedProcess) -> Option<Vec<u8>> {
-    if ended.cause == ExitCause::Exit(0) && !ended.cut { Some(ended.output) } else { None }
-}
-
 /// All that git printed, its errors first.
 pub(super) fn all_words(ended: &FinishedProcess) -> String {
-    [&*String::from_utf8_lossy(&ended.errors), &ended.text()].concat()
+    [&*String::from_utf8_lossy(ended.errors()), &ended.text()].concat()
 }
 
 /// What git printed in a step, and how it ended.

@@ -13,7 +13,6 @@ use std::time::Duration;
 use super::Git;
 use crate::files::tree::RealFolder;
 use crate::files::{disk, tree};
-use crate::process::ExitCause;
 use readers::parse::git::{BRANCHES, zero_ended};
 
 /// The largest `.worktreeinclude`, in bytes.
@@ -84,8 +83,7 @@ fn ignored_in<'p>(tree: &Path, paths: impl Iterator<Item = &'p [u8]>) -> Option<
     ignored_among(paths, |arguments, input| {
         let ended = Git { input, within: Some(WITHIN), ..Git::here(tree) }.start(arguments).ok()?;
         // 1 means that no path is ignored.
-        let is_whole = matches!(ended.cause, ExitCause::Exit(0 | 1)) && !ended.cut;
-        if is_whole { Some(ended.output) } else { None }
+        ended.whole_output(&[0, 1])
     })
 }
 

@@ -257,9 +257,9 @@ impl LandTree<'_> {
         let form = ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z"];
         let ended = self.git().start(&[&form[..], &[ours, theirs]].concat());
         match ended {
-            Ok(ended) if ended.cause == ExitCause::Exit(0) => false,
-            Ok(ended) if ended.cause == ExitCause::Exit(1) && !ended.cut => {
-                zero_ended_names(&ended.output).skip(1).any(|name| name == file)
+            Ok(ended) if ended.cause() == ExitCause::Exit(0) => false,
+            Ok(ended) if ended.cause() == ExitCause::Exit(1) && !ended.cut() => {
+                zero_ended_names(ended.output()).skip(1).any(|name| name == file)
             }
             _ => true,
         }

@@ -69,7 +69,7 @@ impl Refs<'_> {
         let ended = self
             .talk_to_remote(&arguments, &[])
             .map_err(|said| explain_failure(self.remote, &said))?;
-        if ended.cut {
+        if ended.cut() {
             let hint = "use a remote of the fleets' own";
             return Err(refs_fault("the remote has more refs than crew reads", hint));
         }
@@ -147,7 +147,7 @@ impl Refs<'_> {
             let input = input.as_bytes();
             let git = Git { input, stop: Some(&stop), ..Git::here(self.folder) };
             let read = git.step(&arguments).map_err(|said| said.fault(GitStep::Refs))?;
-            let read = remote::parse_messages(&read.output);
+            let read = remote::parse_messages(read.output());
             if read.is_empty() {
                 // The next message alone is longer than what is read.
                 messages.push(None);

@@ -20,7 +20,7 @@ use std::time::Duration;
 pub use self::checkout::Restored;
 pub use self::fill::{count_bytes, fill_git_dir, forget_unnamed, prune_snapshots};
 use super::Git;
-use super::command::{IndexPaths, WRITE_TREE, whole_output};
+use super::command::{IndexPaths, WRITE_TREE};
 use super::head::checked_out;
 use crate::clock::Deadline;
 use crate::files::disk::{self, Durability, Lock};
@@ -256,8 +256,8 @@ impl Snapshots {
         };
         let ended = git.start(arguments);
         let ended = ended.map_err(|error| format!("git cannot be started: {error}"))?;
-        let cause = ended.cause;
-        whole_output(ended).ok_or_else(|| format!("git {} failed ({cause})", arguments[0]))
+        let cause = ended.cause();
+        ended.whole_output(&[0]).ok_or_else(|| format!("git {} failed ({cause})", arguments[0]))
     }
 }
 

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::command::{all_words, may_be_2_54, whole_output};
+use super::command::{all_words, may_be_2_54};
 use super::{Git, head, read_head, run_git};
 use crate::clock::Deadline;
 use crate::files::disk::{self, Durability};
@@ -126,7 +126,7 @@ impl<'a> Steps<'a> {
         input: &[u8],
     ) -> Result<Vec<u8>, GitFault> {
         let ended = Git { input, ..self.git() }.step(arguments).map_err(|said| said.fault(step))?;
-        whole_output(ended).ok_or_else(|| {
+        ended.whole_output(&[0]).ok_or_else(|| {
             let cause = "more paths differ than crew lists";
             GitFault::new(step, Other, cause, "add generated files to .gitignore")
         })
@@ -274,7 +274,7 @@ pub fn read_head_state(place: &Place, step: GitStep) -> Result<HeadState, GitFau
         let cause = format!("git cannot be started: {error}");
         GitFault::new(step, Other, cause, "make sure that git is on PATH")
     })?;
-    let ExitCause::Exit(code) = ended.cause else {
+    let ExitCause::Exit(code) = ended.cause() else {
         return Err(GitFault::new(step, Other, "git gave no answer", "try git status here"));
     };
     let text = ended.text();

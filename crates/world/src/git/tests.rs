@@ -170,6 +170,6 @@ fn start(folder: &Path, program: &str, arguments: &[&str]) -> String {
     let call = Call::of(program, folder).args(arguments).envs(variables);
     let ended = call.within(std::time::Duration::from_secs(60)).run(|| false).unwrap();
     let output = ended.text();
-    assert_eq!(ended.cause, ExitCause::Exit(0), "{program} {arguments:?}: {output}");
+    assert_eq!(ended.cause(), ExitCause::Exit(0), "{program} {arguments:?}: {output}");
     output
 }

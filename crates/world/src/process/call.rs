@@ -75,19 +75,34 @@ pub enum ExitCause {
 }
 
 /// A child that has ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Getters, Clone, PartialEq, Eq)]
 pub struct FinishedProcess {
-    pub cause: ExitCause,
-    pub elapsed_ms: u64,
+    #[getter(copy)]
+    cause: ExitCause,
+    #[getter(copy)]
+    elapsed_ms: u64,
     /// The kept part of its output.
-    pub output: Vec<u8>,
+    output: Vec<u8>,
     /// The end of its standard error, where that is captured separately.
-    pub errors: Vec<u8>,
+    errors: Vec<u8>,
     /// Whether part of the output was left out.
-    pub cut: bool,
+    #[getter(copy)]
+    cut: bool,
 }
 
 impl FinishedProcess {
+    /// One that printed this, for a test.
+    #[cfg(any(test, feature = "fixture"))]
+    pub fn with_output(cause: ExitCause, output: &str) -> Self {
+        Self { cause, elapsed_ms: 0, output: output.into(), errors: Vec::new(), cut: false }
+    }
+
+    /// The output, if the child exited with one of these codes and all of its output was kept.
+    pub fn whole_output(self, codes: &[i32]) -> Option<Vec<u8>> {
+        let is_whole = matches!(self.cause, ExitCause::Exit(code) if codes.contains(&code));
+        if is_whole && !self.cut { Some(self.output) } else { None }
+    }
+
     /// The output as text; bytes that are not UTF-8 are replaced.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.output).into_owned()

@@ -269,7 +269,7 @@ mod tests {
 
     fn shell(script: &str, stop: impl Fn() -> bool) -> ExitCause {
         let call = Call::shell(script, Path::new("/")).within(Duration::from_secs(10));
-        call.run(stop).expect("sh").cause
+        call.run(stop).expect("sh").cause()
     }
 
     #[test]
@@ -346,7 +346,7 @@ mod tests {
                 while ! [ -e one -a -e two ]; do sleep 0.01; done";
             let call = Call::shell(script, folder.path()).envs([("CREW_LOOP", "k3v9aaaa")]);
             let ended = call.within(Duration::from_secs(10)).run(|| false).unwrap();
-            assert_eq!(ended.cause, ExitCause::Exit(0));
+            assert_eq!(ended.cause(), ExitCause::Exit(0));
             assert_eq!(end_marked(&"another1".parse().unwrap()), [0; 0]);
             let living = || {
                 let all = left_by_children(&identity::read_table());

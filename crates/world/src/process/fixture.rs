@@ -27,6 +27,6 @@ pub fn run_alone<T: FnOnce()>(test: T) {
         .run(|| false)
         .unwrap();
     let output = ended.text();
-    assert_eq!(ended.cause, ExitCause::Exit(0), "{output}");
+    assert_eq!(ended.cause(), ExitCause::Exit(0), "{output}");
     assert!(output.contains("1 passed"), "{output}");
 }
