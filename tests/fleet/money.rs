@@ -94,15 +94,16 @@ fn an_agent_without_usage_reports_is_announced_and_ends_a_limited_task_after_an_
 
 #[test]
 fn usage_reported_before_an_attempt_was_killed_counts() {
-    // The first says what it cost, and works on; the second is killed before it says anything.
+    // The first reports its cost and works on; the second is killed before it reports anything.
     let (more, done) = (answer("More."), answer("<promise>COMPLETE</promise>"));
-    let agent = format!(
-        "case $call in 1) {more}; touch $NOTES/said; wait_for never ;; 2) wait_for never ;; esac\n{done}"
-    );
+    let agent =
+        format!("case $call in 1) {more}; wait_for never ;; 2) wait_for never ;; esac\n{done}");
     let world =
         FleetWorld::new(&agent).settings(REPORTS).tasks(&["a"], "").terms("max-cost = 1").ready();
     let running = world.start(&[]);
-    world.until_noted("said");
+    world.until("crew has read it", |world| {
+        world.crew(&["show", "repo/a", "--log"]).stdout.contains("More.")
+    });
     world.kill_attempt("a");
     world.until("it is tried again", |world| world.begun("a") == [1, 1]);
     world.kill_attempt("a");
