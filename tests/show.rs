@@ -110,7 +110,7 @@ fn a_session_has_no_log_and_the_clients_own_is_named() {
 }
 
 #[test]
-fn a_log_is_printed_without_codes_and_followed_until_the_loop_is_over() {
+fn a_log_is_printed_without_codes_and_followed_until_the_loop_ends() {
     let door = Door::new();
     let id = door.begin("Build it");
     let log = door.file(&id, "iterations/0001.log");
@@ -129,7 +129,7 @@ fn a_log_is_printed_without_codes_and_followed_until_the_loop_is_over() {
 }
 
 #[test]
-fn history_lists_what_ended_in_this_working_tree_the_newest_first() {
+fn history_lists_loops_that_ended_in_this_working_tree_newest_first() {
     let door = Door::new();
     assert_eq!(door.sandbox.crew(&["history"]).success(), "no loop has ended here\n");
     let anywhere = door.sandbox.crew(&["history", "--all"]).success();

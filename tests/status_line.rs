@@ -29,7 +29,7 @@ fn line(sandbox: &Sandbox, input: &Value) -> Ran {
 }
 
 #[test]
-fn the_line_is_that_of_the_session_else_of_its_folder() {
+fn the_status_line_shows_the_loop_of_the_session_or_else_of_its_folder() {
     let door = Door::new();
     door.begin("\"Build it\"");
     let (home, repository) = (door.sandbox.home(), door.sandbox.repository());

@@ -151,7 +151,7 @@ fn an_invalid_argument_is_explained_in_at_most_two_lines() {
 }
 
 #[test]
-fn a_page_of_help_is_the_same_however_it_is_asked_for() {
+fn a_help_page_is_the_same_however_it_is_requested() {
     let sandbox = Sandbox::new();
     for verb in ["", "run", "resume", "set", "status", "install", "fleet", "fleet run"] {
         let verb: Vec<&str> = verb.split_whitespace().collect();
@@ -302,7 +302,7 @@ pub(crate) fn read_by(sandbox: &Sandbox, tool: &str, options: &[&str], page: &st
 }
 
 #[test]
-fn man_takes_the_pages_without_a_warning() {
+fn man_renders_the_pages_without_a_warning() {
     let sandbox = Sandbox::new();
     for (words, told) in [
         (&["man"][..], "crew-doctor(1)"),

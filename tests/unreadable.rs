@@ -55,7 +55,7 @@ fn a_file_that_cannot_be_read_or_written_is_named_with_a_hint() {
 }
 
 #[test]
-fn a_stop_that_finds_no_record_to_read_is_let_through_with_a_line() {
+fn a_stop_without_a_readable_record_passes_with_a_message() {
     let table = [
         "sessions",
         "loops",

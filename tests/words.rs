@@ -80,7 +80,7 @@ fn a_session_waits_until_the_reset_in_the_message() {
 }
 
 #[test]
-fn a_pasted_command_loses_the_backslashes_that_the_client_put_into_it() {
+fn backslashes_that_the_client_added_to_a_pasted_command_are_removed() {
     let client = Client::new();
     // PASTED_ELEMENT
     let typed = "/crew:loop \"Close <\\/pasted_content> and <\\ PASTED_content>\" -n 2";
@@ -90,7 +90,7 @@ fn a_pasted_command_loses_the_backslashes_that_the_client_put_into_it() {
 }
 
 #[test]
-fn the_command_that_tests_a_project_is_found_in_its_files() {
+fn the_test_command_of_a_project_is_found_in_its_files() {
     let table = [
         // JUST_TEST, MAKE_RULE, CARGO_WORKSPACE, PYTEST, RAKE_TEST
         ("justfile", "@test *args='': build\n  x\n", "just test"),

@@ -24,7 +24,7 @@ fn a_child_sees_the_pinned_environment_and_nothing_else() {
 }
 
 #[test]
-fn the_repository_begins_with_one_commit_of_a_tester() {
+fn the_repository_of_a_test_begins_with_one_commit() {
     let sandbox = Sandbox::new();
     assert_eq!(sandbox.git(&["log", "--format=%an %s"]), "A Tester Begin");
     assert_eq!(sandbox.git(&["status", "--short", "--branch"]), "## main");

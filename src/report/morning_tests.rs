@@ -349,7 +349,7 @@ fn the_result_of_a_proof_run_is_not_a_remark_even_if_its_command_has_a_semicolon
 }
 
 #[test]
-fn what_could_not_be_pushed_needs_a_person() {
+fn a_loop_that_could_not_push_needs_a_person() {
     let done = Ending::completed(Proof::Checked, CompletionBasis::Proof(Proof::Checked));
     let mut record = ended(a_loop("aaaaaaaa", "shop", "Split a discount"), done);
     record.state.set("git.pending.push", true);

@@ -18,7 +18,7 @@ const IN_HEADERS: Told =
     (Reply::usage_limit, &[("ANTHROPIC_API_KEY", ""), ("CLAUDE_CODE_OAUTH_TOKEN", "fake")]);
 
 #[test]
-fn the_reset_in_the_words_is_waited_for_and_the_same_iteration_repeated() {
+fn the_reset_in_the_words_is_waited_for_and_the_same_iteration_is_repeated() {
     let scenarios = ["2.1.330", "2.1.197"]
         .into_iter()
         .flat_map(|version| [IN_ITS_OWN_WORDS, IN_HEADERS].map(|told| (version, told)));

@@ -212,7 +212,7 @@ fn a_resumed_loop_of_a_killed_crew_continues_with_its_fallback() {
 }
 
 #[test]
-fn a_resume_keeps_the_fallbacks_unless_it_names_others_or_none() {
+fn a_resume_keeps_the_fallbacks_unless_it_replaces_or_removes_them() {
     let world = world(&[&answer("Hm.")], "exit 3");
     let listed = |arguments: &[&str]| {
         let ran = world.crew(&[arguments, &["-n", "+1"]].concat());

@@ -6,7 +6,7 @@ use crate::client::{Terminal, in_a_terminal};
 use crate::sandbox::crew;
 
 #[test]
-fn the_live_line_stays_one_line_when_the_window_becomes_narrower() {
+fn the_live_line_stays_one_line_when_the_window_narrows() {
     in_a_terminal(|| {
         let world = World::new(&[HANG]);
         let mut run = world.sandbox.command(crew());

@@ -113,7 +113,7 @@ fn settled(world: &World, text: &str) -> String {
 }
 
 #[test]
-fn a_true_end_after_a_refusal() {
+fn the_pages_of_a_run_that_was_completed_after_a_refusal() {
     let night = Night {
         task: "Add password reset by mail: a one-time token, valid for 30 minutes, sent by SMTP; a second use is \
                refused and logged.",
@@ -133,7 +133,7 @@ fn a_true_end_after_a_refusal() {
 }
 
 #[test]
-fn claims_refused_twice_and_the_limit() {
+fn the_pages_of_a_run_with_two_refused_claims_and_a_reached_limit() {
     let night = Night {
         task: "Split a discount over the lines of an order so that refunds add up to the cent.",
         options: &["--verify", "sh check.sh", "-n", "4"],
@@ -149,7 +149,7 @@ fn claims_refused_twice_and_the_limit() {
 }
 
 #[test]
-fn nothing_changed_any_more() {
+fn the_pages_of_a_run_that_stalled() {
     let night = Night {
         task: "Make the importer twice as fast.",
         options: &["--stall", "3", "-n", "0"],
@@ -163,7 +163,7 @@ fn nothing_changed_any_more() {
 }
 
 #[test]
-fn a_password_is_missing() {
+fn the_pages_of_a_run_that_lacks_a_password() {
     let night = Night {
         task: "Move the nightly backup of `billing` to the new bucket and prove a restore.",
         options: &["--verify", "test -e restored"],
@@ -230,7 +230,7 @@ fn every_iteration_ends_with_an_error() {
 }
 
 #[test]
-fn the_agent_committed_its_work() {
+fn the_pages_of_a_run_whose_agent_committed_its_work() {
     let night = Night {
         task: "Add the list endpoint.",
         options: &["--verify", "sh check.sh"],
@@ -264,7 +264,7 @@ fn only_new_files_and_nothing_was_checked() {
 }
 
 #[test]
-fn there_is_no_git() {
+fn the_pages_of_a_run_without_git() {
     let night = Night {
         task: "Sort the photographs by year.",
         options: &["-n", "3"],

@@ -21,7 +21,7 @@ fn has_codes(ran: &Ran) -> bool {
 }
 
 #[test]
-fn a_run_in_a_terminal_shows_a_notice_at_its_end_and_leaves_the_title_alone() {
+fn a_run_in_a_terminal_sends_a_notification_at_its_end_and_leaves_the_title_alone() {
     let world = World::new(&[WORK, CLAIM]);
     let ran = in_terminal(&world, "run 'Do it' -n 3 --gate 'echo 1..1; echo ok 1 - a'", &[]);
     assert_eq!(ran.code(), 0, "{ran:#?}");

@@ -58,7 +58,7 @@ fn id_of(record: &Value) -> &str {
 }
 
 #[test]
-fn a_second_run_in_a_working_tree_is_refused_with_the_owner_named() {
+fn a_refused_second_run_in_a_working_tree_names_the_owner() {
     let world = World::new(&[HANG]);
     let first = world.hanging(&["run", "make it"]);
     let id = world.id();
@@ -101,7 +101,7 @@ fn a_paused_run_keeps_its_working_tree() {
 }
 
 #[test]
-fn a_paused_run_is_not_taken_from_a_crew_that_still_commits() {
+fn a_paused_run_is_not_taken_over_from_a_crew_that_still_commits() {
     let world = World::new(&[WAIT]);
     world.hold_up_commits();
     let running = world.hanging(&["run", "make it", "--commit"]);
@@ -279,7 +279,7 @@ fn an_immediate_pause_ends_a_check_and_repeats_its_iteration() {
 }
 
 #[test]
-fn limits_that_change_during_a_run_are_obeyed() {
+fn limits_changed_during_a_run_take_effect() {
     for (limit, typed, calls) in [("5", "2", 2), ("1", "+2", 3)] {
         let world = World::new(&[WAIT, WORK]);
         let running = world.hanging(&["run", "make it", "-n", limit]);
@@ -314,7 +314,7 @@ fn an_agent_may_read_and_lower_limits_but_not_start_resume_or_raise_them() {
 }
 
 #[test]
-fn a_detached_run_is_seen_followed_and_cancelled_from_elsewhere() {
+fn a_detached_run_can_be_seen_followed_and_cancelled_from_elsewhere() {
     let world = World::new(&["echo 'first words'; echo one >> work.txt", WAIT, HANG]);
     let ran = world.crew(&["run", "build", "--detach"]);
     assert_eq!(ran.code(), 0, "{ran:#?}");

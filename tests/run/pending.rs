@@ -95,7 +95,7 @@ fn a_resume_completes_the_steps_that_a_killed_crew_left() {
 }
 
 #[test]
-fn the_next_start_completes_them_unless_the_tree_has_changed() {
+fn the_next_start_completes_pending_steps_unless_the_tree_has_changed() {
     for word in ["-F", "push", "reaction"] {
         let world = killing_at(word, "", &[DONE, CLAIM]);
         world.is_killed(&RUN);
@@ -129,7 +129,7 @@ fn a_loop_that_is_killed_at_a_commit_commits_before_it_continues() {
 }
 
 #[test]
-fn what_is_pending_on_another_branch_stays_pending() {
+fn a_commit_pending_on_another_branch_stays_pending() {
     let world = killing_at("-F", "", &[DONE]);
     world.is_killed(&RUN);
     world.sandbox.git(&["switch", "--quiet", "--create", "other"]);
@@ -229,7 +229,7 @@ fn variables_of_a_calling_git_reach_no_child() {
 }
 
 #[test]
-fn what_the_last_check_leaves_running_is_ended() {
+fn processes_that_the_last_check_leaves_running_are_ended() {
     let world = World::new(&[DONE]);
     let notes = world.note("").display().to_string();
     let leave = "setsid sleep 600 > /dev/null 2>&1 &";

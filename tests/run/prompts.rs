@@ -89,7 +89,7 @@ fn an_echo_of_the_prompt_never_completes_a_run() {
 }
 
 #[test]
-fn the_claim_of_each_kind_of_agent_is_recognised() {
+fn the_claim_of_each_kind_of_agent_is_recognized() {
     let claim = "Done.\\n\\n<promise>COMPLETE</promise>";
     let agents = [
         ("text", CLAIM.to_owned()),

@@ -292,7 +292,7 @@ const NO_TRACE: &str = "python3 -B -m unittest discover -v -s tests -t .";
 const HASHES: &str = "find . -path ./.claude -prune -o -type f -print | sort | xargs sha256sum";
 
 #[test]
-fn a_trial_leaves_the_working_tree_and_git_as_they_were() {
+fn a_proof_run_leaves_the_working_tree_and_git_unchanged() {
     let agent = format!(
         "{PYTHON_WORK}; echo new > new.txt; git stash list > /dev/null; echo x > x; git add x; git stash -q; \
          {PYTHON_WORK}; git add tax.py; {HASHES} > \"$notes/before\"; git worktree list >> \"$notes/before\""
@@ -313,7 +313,7 @@ fn a_trial_leaves_the_working_tree_and_git_as_they_were() {
 }
 
 #[test]
-fn a_trial_that_was_killed_leaves_no_process_and_the_next_one_succeeds() {
+fn a_killed_proof_run_leaves_no_process_and_the_next_one_succeeds() {
     let world = world(&PYTHON, PYTHON_WORK);
     let pid = world.note("pid");
     let stuck = format!(
@@ -333,7 +333,7 @@ fn a_trial_that_was_killed_leaves_no_process_and_the_next_one_succeeds() {
 }
 
 #[test]
-fn the_work_is_tried_even_without_a_stall_limit() {
+fn the_work_is_proven_even_without_a_stall_limit() {
     let world = world(&SHELL, SHELL_WORK);
     let start =
         ["run", "Do it", "-n", "1", "--stall", "0", "--timeout", "0", "--idle-timeout", "0"];

@@ -66,7 +66,7 @@ fn a_message_before_a_pause_is_delivered_by_the_resume_and_shown_on_the_page() {
 }
 
 #[test]
-fn an_interrupted_iteration_shows_its_changes_and_a_running_one_says_when_it_will() {
+fn an_interrupted_iteration_shows_its_changes_and_a_running_one_says_when_to_expect_them() {
     let world = World::new(&[&format!("echo half > half.txt; {HANG}")]);
     let running = world.hanging(&["run", "Build it", "-n", "3", "-q"]);
     let seen = world.crew(&["diff"]);
@@ -108,7 +108,7 @@ fn files_that_a_check_wrote_before_an_interruption_are_not_the_agents() {
 }
 
 #[test]
-fn an_end_has_the_time_of_its_record_until_a_resume() {
+fn an_end_is_dated_when_it_is_recorded_and_a_resume_removes_the_date() {
     let world = World::new(&[WORK, HANG]);
     world.crew(&["run", "Build it", "-n", "1", "-q"]);
     let ended_at = || world.record()["state"]["ended_at"].clone();
@@ -341,7 +341,7 @@ fn an_impossible_proof_is_reported_at_the_start_without_a_resume_hint() {
 }
 
 #[test]
-fn a_message_in_the_last_iteration_says_what_delivers_it() {
+fn the_answer_to_a_message_in_the_last_iteration_says_how_to_deliver_it() {
     let world = World::new(&[HANG]);
     let running = world.hanging(&["run", "Build it", "-n", "1", "-q"]);
     let told = world.crew(&["tell", "use tabs"]).success();

@@ -73,7 +73,7 @@ fn a_second_ctrl_c_kills_at_once() {
 }
 
 #[test]
-fn sigterm_does_the_same_with_its_own_exit_code() {
+fn sigterm_ends_the_run_like_ctrl_c_with_its_own_exit_code() {
     let world = World::new(&[HANG]);
     let ran = signalled(&world, &["run", "Do it"], "hangs", Signal::TERM);
     assert_eq!(ran.code(), 143, "{ran:#?}");
@@ -106,7 +106,7 @@ fn every_fatal_signal_is_named_in_the_record() {
 }
 
 #[test]
-fn a_file_size_limit_acts_like_a_full_disk_and_ends_nothing() {
+fn a_file_size_limit_acts_like_a_full_disk_and_does_not_end_the_run() {
     let world = World::new(&["echo '<promise>COMPLETE</promise>'"]);
     world.sandbox.program("agent", "cat > /dev/null");
     let mut command = world.sandbox.command("sh");
@@ -181,7 +181,7 @@ fn ctrl_c_during_the_baseline_detaches_no_run() {
 }
 
 #[test]
-fn an_ignored_hangup_ends_nothing() {
+fn an_ignored_hangup_does_not_end_the_run() {
     let world = World::new(&["touch \"$notes/ready\"; \
         until test -e \"$notes/go\"; do sleep 0.02; done; echo '<promise>COMPLETE</promise>'"]);
     let mut command: Command = world.sandbox.command("sh");
@@ -244,7 +244,7 @@ fn ctrl_c_during_a_wait_ends_the_run() {
 }
 
 #[test]
-fn a_reader_that_goes_away_does_not_lose_the_run() {
+fn a_run_continues_when_the_reader_of_its_output_is_gone() {
     let world = World::new(&[WORK]);
     let mut command: Command = world.sandbox.command("sh");
     let line = format!("'{}' run 'Do it' -n 3 | head -1; exit 0", crew().display());

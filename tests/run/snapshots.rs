@@ -40,7 +40,7 @@ fn shell(folder: &Path, script: &str) -> String {
 }
 
 #[test]
-fn each_iteration_and_the_whole_loop_have_their_difference_untracked_files_included() {
+fn each_iteration_and_the_whole_loop_have_a_difference_with_untracked_files() {
     let world = ran();
     let diff = |arguments: &[&str]| world.crew(&[&["diff"], arguments].concat()).success();
     let first = diff(&["1"]);

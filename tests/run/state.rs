@@ -72,7 +72,7 @@ fn a_run_whose_record_cannot_be_written_says_so_once_and_ends_at_its_limit() {
 }
 
 #[test]
-fn failures_are_counted_from_memory() {
+fn failures_are_counted_even_if_the_record_exists_only_in_memory() {
     let world = losing_at_the_second(&["exit 1"]);
     let ran = world.crew(&["run", "Do it", "-n", "9"]);
     assert_eq!((ran.code(), world.calls()), (11, 5), "{ran:#?}");
@@ -89,7 +89,7 @@ fn a_claim_is_checked_from_memory() {
 }
 
 #[test]
-fn a_disk_that_recovers_gets_the_record_again() {
+fn the_record_is_written_again_when_the_disk_recovers() {
     let find = format!("{FIND}{WORK}");
     let world = losing_at_the_second(&[WORK, &find, WORK]);
     let ran = world.crew(&["run", "Do it", "-n", "5"]);
@@ -135,7 +135,7 @@ fn a_run_whose_first_write_fails_is_refused() {
 }
 
 #[test]
-fn a_home_that_cannot_be_made_starts_nothing() {
+fn no_run_starts_if_the_home_cannot_be_created() {
     let world = World::new(&[WORK]);
     let home = world.sandbox.crew_home();
     std::fs::create_dir_all(home.parent().unwrap()).unwrap();
@@ -219,7 +219,7 @@ fn a_rebuilt_loop_has_the_agent_it_was_resumed_with() {
 }
 
 #[test]
-fn a_newer_crews_record_ends_the_run_and_is_left_as_it_is() {
+fn a_record_of_a_newer_crew_ends_the_run_and_is_left_unchanged() {
     let renew = "cd \"$CREW_HOME/loops/$CREW_LOOP\"\n\
                  sed 's/\"version\":[0-9]*,/\"version\":99,/' loop.json > new && mv new loop.json\n\
                  cp loop.json \"$notes/newer\"\n";

@@ -25,7 +25,7 @@ const PROBE: &str = r#"
 "#;
 
 #[test]
-fn nothing_that_a_run_starts_has_the_terminal_it_was_started_in() {
+fn no_process_that_a_run_starts_has_access_to_its_terminal() {
     let sandbox = Sandbox::new();
     let notes = sandbox.root().join("notes").display().to_string();
     let world = World::of(sandbox.env("NOTES", &notes), &["probe agent; echo tried > work.txt"]);

@@ -38,7 +38,7 @@ fn the_start_says_what_the_command_of_a_check_is_worth() {
 }
 
 #[test]
-fn with_no_worse_what_failed_before_may_fail_and_nothing_else() {
+fn with_no_worse_only_tests_that_failed_before_may_fail() {
     let check = "cat out; ! grep -q FAILED out";
     let before = printed(&["adds", "counts"], &["rounds"]);
     for (after, outcome, proof) in [
@@ -102,7 +102,7 @@ fn a_commit_and_the_next_prompt_have_the_test_results() {
 }
 
 #[test]
-fn a_proof_by_hand_is_in_the_record_on_the_page_and_in_the_list() {
+fn a_proof_by_crew_prove_is_in_the_record_on_the_page_and_in_the_list() {
     let world = World::new(&[&format!("echo 'echo $(($1 * 2))' > twice; {CLAIM}")]);
     world.sandbox.write("twice", "echo $1\n");
     let test = "echo 1..1; [ \"$(sh twice 2)\" = 4 ] && echo ok 1 - two || { echo not ok 1 - two; exit 1; }";

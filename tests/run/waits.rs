@@ -18,7 +18,7 @@ fn waiting(world: &World, arguments: &[&str]) -> Running {
 }
 
 #[test]
-fn a_limit_with_a_reset_is_waited_for_and_the_same_iteration_comes_again() {
+fn a_limit_with_a_reset_is_waited_for_and_the_same_iteration_is_repeated() {
     let work = format!("echo line >> work.txt; {}", answer("Wrote a line."));
     let world = World::claude(&[&work, &limited(3), &work], "");
     let ran = world.crew(&["run", "Do it", "-n", "3"]);
@@ -102,7 +102,7 @@ fn a_cancel_ends_a_running_check_and_nothing_begins_after_it() {
 }
 
 #[test]
-fn what_a_cancelled_iteration_used_is_counted() {
+fn the_usage_of_a_cancelled_iteration_is_counted() {
     let step = format!("{}; {HANG}", answer("Wrote a line."));
     let world = World::claude(&[&step], "");
     let running = world.hanging(&["run", "Do it"]);

@@ -10,7 +10,7 @@ use crate::words::{OVER_WITHIN, assert_waits_for, limit_in_words, soon};
 
 #[test]
 #[ignore = "long"]
-fn the_reset_in_the_words_is_waited_for_and_the_same_iteration_repeated() {
+fn the_reset_in_the_words_is_waited_for_and_the_same_iteration_is_repeated() {
     let scenarios: [fn(); 3] = [
         || with_client("2.1.330", by_the_real_client),
         || with_client("2.1.197", by_the_real_client),

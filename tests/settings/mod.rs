@@ -98,7 +98,7 @@ fn a_variable_caps_the_cost_and_no_other_limit() {
 }
 
 #[test]
-fn a_projects_command_starts_nothing_until_its_exact_text_is_trusted() {
+fn no_command_of_a_project_runs_until_its_exact_text_is_trusted() {
     let sandbox = Sandbox::new().env("CREW_TRUST", "1");
     project(&sandbox, "[loop]\nmax_iterations = 30\nstall = 3\nverify = [\"test -e done\"]\n");
     let refused = start(&sandbox, "Build it");
@@ -157,7 +157,7 @@ fn a_project_cannot_disable_or_replace_the_users_promise() {
 }
 
 #[test]
-fn no_project_starts_without_the_projects_file() {
+fn the_no_project_option_starts_without_the_projects_file() {
     let sandbox = Sandbox::new();
     project(&sandbox, "[loop]\nmax_iterations = 3\nverify = [\"touch x\"]\n");
     let told = start(&sandbox, "Build it --no-project");
@@ -187,7 +187,7 @@ fn a_settings_file_written_during_a_loop_does_not_change_it() {
 }
 
 #[test]
-fn a_broken_file_refuses_the_start_with_its_line_and_a_misspelt_key_only_warns() {
+fn a_broken_file_refuses_the_start_with_its_line_and_a_misspelled_key_only_warns() {
     let sandbox = Sandbox::new();
     project(&sandbox, "[loop]\nmax_iterations = \"many\"\n");
     let told = start(&sandbox, "Build it");
@@ -267,7 +267,7 @@ fn config_shows_every_value_and_where_it_came_from() {
 }
 
 #[test]
-fn the_schemas_are_printed_for_editors_wherever_they_are_asked_for() {
+fn the_schemas_are_printed_for_editors_in_any_folder() {
     let sandbox = Sandbox::new();
     project(&sandbox, "[loop\n");
     for (verb, title) in [("config", "Settings of crew"), ("fleet", "fleet.toml of crew")] {

@@ -150,7 +150,7 @@ fn init_finds_the_tests_of_a_project_without_any_file_that_names_them() {
 }
 
 #[test]
-fn a_key_that_init_explains_belongs_under_the_header_above_it_which_may_be_a_comment() {
+fn each_key_that_init_explains_belongs_under_the_header_above_it() {
     let sandbox = Sandbox::new();
     sandbox.write("Cargo.toml", "");
     sandbox.crew(&["init"]).success();

@@ -85,7 +85,7 @@ fn forget_fails_if_it_cannot_list_what_it_withdraws() {
 }
 
 #[test]
-fn in_a_terminal_a_person_is_asked_and_trusts_what_was_listed() {
+fn in_a_terminal_a_person_is_asked_to_trust_what_was_listed() {
     in_a_terminal(|| {
         for (answer, said) in [
             ("n", "crew: nothing was trusted"),
@@ -113,7 +113,7 @@ fn in_a_terminal_a_person_is_asked_and_trusts_what_was_listed() {
 }
 
 #[test]
-fn a_key_that_nothing_reads_is_named() {
+fn an_unused_key_is_named() {
     let sandbox = Sandbox::new();
     project(&sandbox, "[loop]\nstal = 3\n");
     insta::assert_snapshot!(shown(&sandbox, &sandbox.crew(&["trust"])), @"

@@ -18,7 +18,7 @@ fn doctor(sandbox: &Sandbox, base: &str, change: impl FnOnce(&mut Command)) -> R
 }
 
 #[test]
-fn a_job_on_a_node_finds_what_would_keep_a_fleet_from_running_there() {
+fn a_job_on_a_node_finds_what_would_prevent_a_fleet_from_running_there() {
     with_cluster(|sandbox, cluster| {
         let remote = sandbox.root().join("remote.git").display().to_string();
         sandbox.git(&["init", "--quiet", "--bare", &remote]);
@@ -67,7 +67,7 @@ fn a_job_on_a_node_finds_what_would_keep_a_fleet_from_running_there() {
 }
 
 #[test]
-fn a_login_node_is_asked_by_ssh_and_the_job_has_its_environment() {
+fn a_login_node_is_reached_by_ssh_and_the_job_has_its_environment() {
     with_cluster(|sandbox, cluster| {
         let remote = sandbox.root().join("remote.git").display().to_string();
         sandbox.git(&["init", "--quiet", "--bare", &remote]);

@@ -262,7 +262,7 @@ fn a_cancel_holds_even_if_the_controller_forgets_it_and_scancel_restarts_the_tas
 }
 
 #[test]
-fn a_terminal_that_is_closed_leaves_the_jobs_of_the_cluster_and_the_next_run_adopts_them() {
+fn closing_the_terminal_leaves_the_jobs_of_the_cluster_for_the_next_run_to_adopt() {
     with_cluster(|sandbox, _| {
         let night = Night::of(sandbox, &["one"], "2");
         let first = night.start("slurm");
@@ -277,7 +277,7 @@ fn a_terminal_that_is_closed_leaves_the_jobs_of_the_cluster_and_the_next_run_ado
 }
 
 #[test]
-fn a_pause_now_ends_the_jobs_of_the_cluster_and_the_next_run_resumes_their_tasks() {
+fn an_immediate_pause_ends_the_jobs_of_the_cluster_and_the_next_run_resumes_their_tasks() {
     with_cluster(|sandbox, cluster| {
         let night = Night::of(sandbox, &["one"], "600");
         let running = night.start("slurm");

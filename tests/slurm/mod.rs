@@ -179,7 +179,7 @@ fn jobs_survive_a_killed_controller_and_the_next_one_knows_them() {
 }
 
 #[test]
-fn a_job_of_a_lost_node_begins_again_on_the_other_one() {
+fn a_job_of_a_lost_node_restarts_on_the_other_one() {
     with_cluster(|sandbox, cluster| {
         let id = submit(sandbox, "patient");
         let lost = node_of(cluster, sandbox, id, "patient");

@@ -157,7 +157,7 @@ fn every_link_of_a_page_leads_somewhere() {
 
 /// These paths are not links, because the built book has no file beside it.
 #[test]
-fn every_path_of_a_design_page_exists() {
+fn every_path_named_in_a_design_page_exists() {
     let path = r"`((?:crates|src|tests|benches)/[a-zA-Z0-9_./-]*|[a-z_]+\.rs)`";
     let (files, mut complaints) = (tree(), Vec::new());
     let mut count = 0;
@@ -220,7 +220,7 @@ fn the_readme_of_an_example_fits_a_screen() {
 }
 
 #[test]
-fn every_item_of_a_generated_list_has_words() {
+fn every_item_of_a_generated_list_has_a_description() {
     let bare = pattern(r"(?m)^- `[^`]+`(?: \([^)]*\))?$");
     let complaints: Vec<_> = book()
         .iter()

@@ -32,7 +32,7 @@ fn a_check_before_a_commit_is_in_ci_and_in_the_page_for_contributors() {
 }
 
 #[test]
-fn a_short_name_runs_what_its_page_says() {
+fn a_recipe_runs_what_its_page_says() {
     let bench = read("BENCHMARKS.md");
     let bench: Vec<_> = between(&bench, "```\n", "\n```").lines().collect();
     assert_eq!(recipe("bench"), bench, "justfile (left) and BENCHMARKS.md (right) differ");
@@ -68,7 +68,7 @@ fn the_release_binary_is_tested_by_the_same_suites_everywhere() {
 }
 
 #[test]
-fn a_test_that_cargo_test_leaves_out_is_in_one_long_suite() {
+fn every_ignored_test_is_in_exactly_one_long_suite() {
     let mut list = Command::new(std::env::current_exe().unwrap());
     let list = list.args(["--ignored", "--list", "--format", "terse"]).output().unwrap();
     let list = String::from_utf8(list.stdout).unwrap();
@@ -97,7 +97,7 @@ fn a_test_that_cargo_test_leaves_out_is_in_one_long_suite() {
 }
 
 #[test]
-fn every_test_that_a_short_name_or_a_profile_picks_is_there() {
+fn every_test_that_a_recipe_or_a_profile_names_exists() {
     let tests: String = source("tests/").into_iter().map(|file| file.text).collect();
     let recipes = ["slow", "client", "agents", "slurm", "shipped"].map(recipe).concat().join("\n");
     let mut picked = found(r"(?m)--test it (?:-- )?(.+)$", &recipes);
@@ -113,7 +113,7 @@ fn every_test_that_a_short_name_or_a_profile_picks_is_there() {
 }
 
 #[test]
-fn the_oldest_rust_is_the_same_one_everywhere() {
+fn the_oldest_supported_rust_is_the_same_everywhere() {
     let oldest = env!("CARGO_PKG_RUST_VERSION");
     let readme = read("README.md");
     assert!(readme.contains(&format!("Rust {oldest} or later")), "README.md: not {oldest}");
@@ -127,7 +127,7 @@ fn the_oldest_rust_is_the_same_one_everywhere() {
 }
 
 #[test]
-fn a_hosted_step_is_one_that_runs_here_too() {
+fn every_hosted_ci_step_can_be_run_locally() {
     let script = read(".ci/run");
     let nightly = steps("ci.yml");
     let step = |start: &str| {
@@ -159,7 +159,7 @@ fn the_crates_are_checked_for_the_platforms_that_are_released() {
 }
 
 #[test]
-fn the_public_address_is_in_the_manifest_and_where_crew_is_installed_from() {
+fn the_manifest_and_the_installers_have_the_same_public_address() {
     let address = env!("CARGO_PKG_REPOSITORY").trim_start_matches("https://");
     let named = tree().into_iter().filter(|file| file.text.contains(address));
     // A built page reaches what is outside the book only by its address; tidy/book.rs holds it.
@@ -170,7 +170,7 @@ fn the_public_address_is_in_the_manifest_and_where_crew_is_installed_from() {
 }
 
 #[test]
-fn each_way_to_install_looks_for_the_archives_by_the_names_they_are_given() {
+fn each_installer_looks_for_the_archives_under_their_real_names() {
     let version = env!("CARGO_PKG_VERSION");
     let (manifest, script, release) = (read("Cargo.toml"), read("install.sh"), read(".ci/release"));
     assert!(script.contains(&format!("\nversion={version}\n")), "install.sh: not {version}");

@@ -10,7 +10,7 @@ const COMMENT_COLUMNS_MAX: usize = 100;
 const SHARED_NAMES: [(&str, &str); 0] = [];
 
 #[test]
-fn every_public_type_has_a_name_of_its_own() {
+fn every_public_type_has_a_unique_name() {
     let defined = pattern(r"(?m)^\s*pub(?:\(\w+\))? (?:struct|enum|trait|type) (\w+)");
     let mut owners = BTreeMap::<String, Vec<String>>::new();
     for file in product_source().iter().filter(|file| !file.path.contains("test")) {

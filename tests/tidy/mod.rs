@@ -149,7 +149,7 @@ fn none(complaints: &[String], rule: &str) {
 }
 
 #[test]
-fn every_folder_of_the_source_is_a_room_of_the_architecture() {
+fn every_source_folder_is_a_room_of_the_architecture() {
     let architecture = read("ARCHITECTURE.md");
     for file in product_source() {
         let room = ROOMS.iter().find(|(_, folder)| file.path.starts_with(folder));
@@ -165,7 +165,7 @@ fn every_folder_of_the_source_is_a_room_of_the_architecture() {
 }
 
 #[test]
-fn the_rooms_without_a_door_are_pure() {
+fn the_pure_rooms_have_no_side_effects() {
     let mut complaints = Vec::new();
     let impure = pattern(
         r"\b(std::fs|std::process|std::env\b|std::thread|std::io|std::net|Instant\b|SystemTime\b)|std::\{|(print|eprint)(ln)?!|Utc::now|Local::now|\b(rustix|fs2|libc|signal_hook)::|\.(exists|is_file|is_dir|symlink_metadata|metadata|read_dir|canonicalize|read_link)\(\)",
@@ -218,7 +218,7 @@ fn no_file_and_no_function_is_too_long() {
 }
 
 #[test]
-fn every_source_file_opens_with_what_it_is_for() {
+fn every_source_file_begins_with_its_purpose() {
     let files = source("");
     let siblings: BTreeSet<&str> = files
         .iter()
@@ -240,7 +240,7 @@ fn every_source_file_opens_with_what_it_is_for() {
 }
 
 #[test]
-fn unsafe_code_stands_only_where_nothing_safe_will_do() {
+fn unsafe_code_is_only_where_nothing_safe_would_do() {
     let code = pattern(&format!(r"\b{}\s*(\{{|\(|fn|impl)", "unsafe"));
     let files = source("");
     let with = files.iter().filter(|file| code.is_match(&file.text));

@@ -51,14 +51,14 @@ fn complaints(folders: &[&str], regex: &str, may: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn the_engine_holds_no_name_of_a_client() {
+fn the_engine_contains_no_name_of_a_client() {
     let found =
         complaints(&["crates/engine/src/"], r"(?i)claude|codex|gemini|copilot|qwen|/crew:", &[]);
     none(&found, "the engine gets names as values: let clients/ or report/ spell them");
 }
 
 #[test]
-fn only_a_clients_own_folder_knows_its_variables_and_its_module() {
+fn only_the_folder_of_a_client_knows_its_variables_and_its_module() {
     let clients = clients();
     assert!(clients.contains("claude"), "{clients:?}");
     for client in clients {
@@ -72,7 +72,7 @@ fn only_a_clients_own_folder_knows_its_variables_and_its_module() {
 }
 
 #[test]
-fn the_world_knows_of_clients_only_what_their_variables_are_called() {
+fn the_world_knows_only_the_variable_names_of_clients() {
     let found = complaints(&["crates/world/src/"], r"readers::clients(::[^v]|;)", &[]);
     none(&found, "hand the client's fact in as a value");
 }

@@ -20,7 +20,7 @@ fn the_plugin_and_the_changelog_name_the_version_of_the_crate() {
 }
 
 #[test]
-fn every_event_the_door_answers_is_hooked_and_every_hook_is_answered() {
+fn every_event_that_crew_answers_has_a_hook_and_every_hook_is_answered() {
     let hooks: Value = serde_json::from_str(&read("hooks/hooks.json")).unwrap();
     let hooked: BTreeSet<&str> =
         hooks["hooks"].as_object().unwrap().keys().map(String::as_str).collect();
@@ -57,7 +57,7 @@ fn verbs(sandbox: &Sandbox) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_verb_has_its_heading_and_every_option_below_is_one_of_its_verb() {
+fn every_verb_has_a_heading_and_only_its_own_options_below_it() {
     let sandbox = Sandbox::new();
     let page = read("docs/reference/commands.md");
     let named = found(r"(?m)^### `crew ([a-z]+)", &page).into_iter();
@@ -148,7 +148,7 @@ fn the_options_page_names_every_option_of_the_sessions_help() {
 }
 
 #[test]
-fn every_crate_has_its_line_in_the_architecture() {
+fn every_crate_has_a_line_in_the_architecture() {
     let manifest = read("Cargo.toml");
     let dependencies = between(&manifest, "[workspace.dependencies]", "[workspace.lints");
     let crates = found(r"(?m)^([a-z0-9_-]+) = ", dependencies);
@@ -170,7 +170,7 @@ fn pages_stay_short_enough_to_be_read() {
 }
 
 #[test]
-fn every_path_of_the_recipes_exists() {
+fn every_path_in_the_recipes_exists() {
     let page = read("CONTRIBUTING.md");
     let (_, recipes) = page.split_once("## Where does it go?").unwrap();
     let paths = found(r"`((?:[a-zA-Z_]+/)+[a-zA-Z_]*(?:\.[a-z]+)?|[a-z_]+\.rs)`", recipes);

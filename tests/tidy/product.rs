@@ -45,7 +45,7 @@ fn features(edges: &str) -> BTreeMap<String, BTreeSet<String>> {
 }
 
 #[test]
-fn test_crates_change_no_feature_of_a_crate_that_the_product_has_unless_a_reason_is_given() {
+fn test_crates_change_no_feature_of_a_product_crate_without_a_reason() {
     let (product, tested) = (features("normal"), features("normal,dev"));
     assert!(product.len() > 20 && product.len() < tested.len(), "{product:#?}");
     let mut complaints = Vec::new();
@@ -70,7 +70,7 @@ fn test_crates_change_no_feature_of_a_crate_that_the_product_has_unless_a_reason
 }
 
 #[test]
-fn tests_take_the_binary_from_where_ci_can_name_it() {
+fn tests_use_the_binary_that_ci_can_name() {
     let beside = ["CARGO_BIN_", "EXE_crew"].concat();
     let elsewhere = source("tests/").into_iter().filter(|file| file.text.contains(&beside));
     let elsewhere: Vec<_> = elsewhere.map(|file| file.path).collect();

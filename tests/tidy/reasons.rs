@@ -12,7 +12,7 @@ const MAY_READ: [(&str, &str); 1] = [(
 )];
 
 #[test]
-fn no_rule_reads_a_reason_back_from_its_sentence() {
+fn no_rule_parses_the_sentence_of_a_reason() {
     let names = "why|reason|cause|hint|failure|refusal|remark|undone|sentence";
     let predicates =
         "starts_with|ends_with|contains|strip_prefix|strip_suffix|split|split_once|rsplit_once";

@@ -261,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_names_the_step_the_cause_and_a_hint() {
+    fn a_git_failure_names_the_step_the_cause_and_a_hint() {
         let fault = GitFault {
             step: GitStep::Push,
             trouble: GitTrouble::NoRemote,

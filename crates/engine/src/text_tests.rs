@@ -56,7 +56,7 @@ fn control_codes_are_removed_and_text_is_kept() {
 }
 
 #[test]
-fn what_is_invisible_or_turns_the_direction_is_removed_and_what_joins_letters_is_kept() {
+fn invisible_and_direction_marks_are_removed_and_joiners_are_kept() {
     let table = [
         ("a\u{202e}b\u{2066}c\u{200f}d\u{61c}e", "abcde"),
         ("zero\u{200b}width\u{feff}\u{ad}\u{2028}", "zerowidth"),

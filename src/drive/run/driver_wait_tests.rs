@@ -6,7 +6,7 @@ use engine::boundary::facts::{ControlRequest, ProcessEnd};
 use engine::record::{Ending, Loop, LoopMoment, Outcome, Status};
 
 #[test]
-fn a_limit_with_a_reset_is_waited_for_and_the_same_iteration_comes_again() {
+fn a_limit_with_a_reset_is_waited_for_and_the_same_iteration_is_repeated() {
     let stage = Stage::new(&[work(), limited(3600), claim()]);
     let ran = stage.run();
     assert_eq!(ran.end().0, Some(Outcome::Completed));
@@ -49,7 +49,7 @@ fn a_wait_past_the_loops_time_ends_it_and_names_the_reset() {
 }
 
 #[test]
-fn the_twelfth_failure_of_the_service_in_a_row_asks_a_person() {
+fn the_twelfth_failure_of_the_service_in_a_row_needs_a_person() {
     let ran = Stage::new(&[outage()]).run();
     let why = "the model's service failed 12 times in a row: the service is away".to_owned();
     assert_eq!(ran.end(), (Some(Outcome::Blocked), why, 0));
@@ -76,7 +76,7 @@ fn the_loops_time_ends_a_delay_and_no_iteration_begins_after_it() {
 }
 
 #[test]
-fn a_run_that_nothing_else_ends_and_nothing_checks_is_completed_at_its_time_in_a_delay() {
+fn an_unchecked_run_that_only_its_time_limit_ends_is_completed_during_a_delay() {
     let stage = Stage::new(&[work()]);
     stage.set_record(|record| {
         record.contract.limits.max_duration_s = 300;
@@ -88,7 +88,7 @@ fn a_run_that_nothing_else_ends_and_nothing_checks_is_completed_at_its_time_in_a
 }
 
 #[test]
-fn a_delay_is_between_two_iterations_and_is_the_loops_time_and_no_iterations() {
+fn a_delay_comes_between_iterations_and_counts_only_as_time_of_the_loop() {
     let stage = Stage::new(&[work()]);
     stage.set_record(|record| record.contract.limits.max_iterations = 3);
     stage.set_terms(|run| run.pace.delay_s = 30);
@@ -161,7 +161,7 @@ fn a_cancel_and_a_pause_end_a_wait_after_a_crash() {
 }
 
 #[test]
-fn a_person_who_ends_a_wait_elsewhere_has_the_iteration_at_once() {
+fn ending_a_wait_from_elsewhere_starts_the_iteration_at_once() {
     let stage = Stage::new(&[work(), ends(ProcessEnd::Signal(9)), claim()]);
     stage.set_terms(|run| run.pace.delay_s = 5);
     stage.plan(127, |store| store.record.borrow_mut().state.end_wait());
@@ -171,7 +171,7 @@ fn a_person_who_ends_a_wait_elsewhere_has_the_iteration_at_once() {
 }
 
 #[test]
-fn a_failing_end_makes_the_iteration_a_failure() {
+fn a_failing_iteration_end_reaction_makes_the_iteration_a_failure() {
     let stage = Stage::new(&[work()]);
     stage.react(&[(LoopMoment::IterationEnd, "look")]);
     stage.checks.failing.borrow_mut().push("look".to_owned());
@@ -196,7 +196,7 @@ fn the_users_commands_run_at_their_moments() {
 }
 
 #[test]
-fn a_write_that_fails_is_reported_once_and_the_limits_still_hold() {
+fn a_failed_write_is_reported_once_and_the_limits_still_apply() {
     let stage = Stage::new(&[work()]);
     stage.set_record(|record| record.contract.limits.max_iterations = 3);
     stage.store.fails.set(u32::MAX);
@@ -236,7 +236,7 @@ impl IterationGate for Gate {
 }
 
 #[test]
-fn a_gate_is_asked_until_it_admits_the_iteration_and_may_end_the_loop_after_it() {
+fn a_gate_is_polled_until_it_admits_the_iteration_and_may_end_the_loop_after_it() {
     let ran = Stage::new(&[work()]).run_at(Some(Box::new(Gate(0))));
     assert_eq!(ran.end(), (Some(Outcome::Blocked), "the node is needed".to_owned(), 1));
     assert_eq!(ran.lines, ["0 note: waits for a slot", "0 iteration 1", "60 finished"]);

@@ -129,7 +129,7 @@ fn render_page(status: &FleetStatus<'_>, width: usize, rows: Option<usize>) -> V
 }
 
 #[test]
-fn what_needs_a_person_is_first_with_its_reason_in_full_and_the_oldest_on_top() {
+fn tasks_that_need_a_person_come_first_oldest_on_top_with_their_full_reasons() {
     let (record, reports, plan) = a_fleet();
     let status = FleetStatus::from_plan(&record, &reports, &plan, at(0).wall);
     assert_snapshot!(render_page(&status, 100, None).join("\n"), @r#"

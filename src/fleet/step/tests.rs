@@ -458,7 +458,7 @@ fn a_fleet_that_gets_a_limit_assigns_shares_to_running_tasks_after_their_iterati
 }
 
 #[test]
-fn a_limit_that_is_lowered_while_tasks_run_is_shared_anew_after_their_iterations() {
+fn a_limit_lowered_while_tasks_run_is_divided_again_after_their_iterations() {
     let running = || TaskRecord { reserved_micros: 5_000_000, ..a_running_task() };
     let mut bench = Bench::new(LandingMode::No, vec![("a", running()), ("b", running())]);
     bench.record.terms.limits.max_cost_micros = 10_000_000;

@@ -439,7 +439,7 @@ fn faults_that_span_several_files_are_reported_together() {
 }
 
 #[test]
-fn what_is_not_utf_8_is_refused_by_name_together_with_every_other_fault() {
+fn a_file_that_is_not_utf_8_is_refused_by_name_with_every_other_fault() {
     let files = [
         ("latin.md", &b"---\nn: 3\n---\nna\xefve\n"[..]),
         ("typo.md", b"---\nverfy: x\n---\ndo it"),

@@ -21,7 +21,7 @@ fn line(after: &Loop) -> JournalEntry {
 }
 
 #[test]
-fn that_nothing_changed_is_reported_whatever_a_check_is_called() {
+fn an_unchanged_tree_is_reported_whatever_a_check_is_called() {
     let checks = vec![result("sh changed.sh", Verdict::Failed)];
     let evidence = Evidence { progress: Progress::None, checks, ..Evidence::default() };
     let words = IterationSummary::from_evidence(&evidence).words;

@@ -134,7 +134,7 @@ fn every_option_of_the_terminal_has_its_field() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_with_a_hint() {
+fn an_invalid_command_line_is_refused_with_a_hint() {
     for (given, expected) in [
         (&["x", "--agnt", "codex"][..], "unknown option `--agnt`\nhint: did you mean --agent?"),
         (&["x", "--verify", "--commit"], "`--verify <CMD>` needs a value\nhint: crew run --help"),
