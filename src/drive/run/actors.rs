@@ -8,6 +8,11 @@ use crate::drive::prompt::Prompt;
 use engine::record::{Ending, Loop, Place, Run};
 use readers::agents::Launch;
 
+/// The gate of a fleet; `None` for a run that a person typed.
+pub type KnownGate<'a> = Option<&'a dyn IterationGate>;
+/// A prompt and the command line that carries it, or why there is none.
+pub type PreparedAgent = Result<(Prompt, Launch), String>;
+
 /// The loop's working tree and its repository.
 pub trait Workspace {
     /// Why its folder is missing.
@@ -24,19 +29,13 @@ pub trait Workspace {
     fn keep_work(&mut self, ledger: &mut Ledger<'_>, commits: bool, pushes: bool);
     /// Rebases the branch onto another that moved. False when that needs a person and has ended the
     /// loop. A gate knows where the branch was before, and what becomes of a conflict.
-    fn rebase(&self, ledger: &mut Ledger<'_>, onto: &str, gate: Option<&dyn IterationGate>)
-    -> bool;
+    fn rebase(&self, ledger: &mut Ledger<'_>, onto: &str, gate: KnownGate<'_>) -> bool;
 }
 
 /// Starts agents.
 pub trait AgentRunner {
     /// The prompt of this iteration, and the command line that carries it.
-    fn prepare(
-        &self,
-        record: &Loop,
-        run: &Run,
-        handoff: Option<&Path>,
-    ) -> Result<(Prompt, Launch), String>;
+    fn prepare(&self, record: &Loop, run: &Run, handoff: Option<&Path>) -> PreparedAgent;
     /// Starts the agent and watches it to its end.
     fn run(&self, ledger: &Ledger<'_>, run: &Run, asked: (&str, &Launch)) -> IterationRun;
 }

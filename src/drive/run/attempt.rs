@@ -4,9 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::actors::PreparedAgent;
 use super::ledger::Ledger;
 use super::ports::IterationRun;
-use crate::drive::prompt::{self, Prompt};
+use crate::drive::prompt;
 use crate::drive::usage;
 use engine::boundary::facts::{AgentFacts, AgentOutcome, ProcessEnd};
 use engine::boundary::limits::time_left_ms;
@@ -32,7 +33,7 @@ pub fn prepare_launch(
     record: &Loop,
     run: &Run,
     handoff: Option<&Path>,
-) -> Result<(Prompt, Launch), String> {
+) -> PreparedAgent {
     // A person may have edited it during a wait.
     let page = handoff.map(Path::to_path_buf).and_then(view::read_handoff);
     let asked = prompt::assemble_prompt(home, record, page.as_ref())?;

@@ -14,7 +14,7 @@ use super::{Actors, Driver};
 use crate::drive::boundary::{Boundary, Concluded, DriverNotes, Open, conclude_iteration};
 use crate::drive::find::own_process;
 use crate::drive::prompt::Prompt;
-use crate::drive::run::actors::{AgentRunner, Workspace};
+use crate::drive::run::actors::{AgentRunner, KnownGate, PreparedAgent, Workspace};
 use crate::drive::run::changes::RecordChange;
 use crate::drive::run::ledger::Ledger;
 use crate::drive::run::ports::{
@@ -274,7 +274,7 @@ impl Workspace for MemoryWorkspace {
 
     fn keep_work(&mut self, _: &mut Ledger<'_>, _: bool, _: bool) {}
 
-    fn rebase(&self, _: &mut Ledger<'_>, _: &str, _: Option<&dyn IterationGate>) -> bool {
+    fn rebase(&self, _: &mut Ledger<'_>, _: &str, _: KnownGate<'_>) -> bool {
         true
     }
 }
@@ -394,12 +394,7 @@ pub struct ScriptedAgents {
 }
 
 impl AgentRunner for ScriptedAgents {
-    fn prepare(
-        &self,
-        record: &Loop,
-        _: &Run,
-        handoff: Option<&Path>,
-    ) -> Result<(Prompt, Launch), String> {
+    fn prepare(&self, record: &Loop, _: &Run, handoff: Option<&Path>) -> PreparedAgent {
         self.pages.borrow_mut().push(handoff.map(|page| page.display().to_string()));
         let (text, input) = (format!("This is iteration {}.", record.iteration()), String::new());
         let (program, arguments) = ("agent".to_owned(), Vec::new());

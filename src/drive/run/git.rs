@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, anyhow};
 
-use super::actors::Workspace;
+use super::actors::{KnownGate, Workspace};
 use super::changes::RecordChange;
 use super::ledger::Ledger;
 use super::machine::ThisMachine;
@@ -109,12 +109,7 @@ impl Workspace for Checkout<'_> {
         }
     }
 
-    fn rebase(
-        &self,
-        ledger: &mut Ledger<'_>,
-        onto: &str,
-        gate: Option<&dyn IterationGate>,
-    ) -> bool {
+    fn rebase(&self, ledger: &mut Ledger<'_>, onto: &str, gate: KnownGate<'_>) -> bool {
         ledger.emit(&RunEvent::StepStarted(LoopStep::Rebase, onto));
         let record = &ledger.record;
         let Some(trusted) = &self.trusted else { return true };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use chrono::{DateTime, FixedOffset, Utc};
 
-use super::actors::AgentRunner;
+use super::actors::{AgentRunner, PreparedAgent};
 use super::attempt;
 use super::changes::RecordChange;
 use super::ledger::Ledger;
@@ -16,7 +16,6 @@ use crate::drive::boundary::{self, DriverNotes, Open};
 use crate::drive::end::{self, handoff};
 use crate::drive::find::is_ours;
 use crate::drive::page;
-use crate::drive::prompt::Prompt;
 use crate::drive::windows::{self, LoopTurn};
 use engine::boundary::facts::{AgentFacts, ControlRequest, Facts};
 use engine::events::RunEvent;
@@ -171,12 +170,7 @@ impl Checks for ThisMachine<'_> {
 }
 
 impl AgentRunner for ThisMachine<'_> {
-    fn prepare(
-        &self,
-        record: &Loop,
-        run: &Run,
-        handoff: Option<&Path>,
-    ) -> Result<(Prompt, Launch), String> {
+    fn prepare(&self, record: &Loop, run: &Run, handoff: Option<&Path>) -> PreparedAgent {
         attempt::prepare_launch(self.0, record, run, handoff)
     }
 
