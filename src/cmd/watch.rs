@@ -137,7 +137,7 @@ pub fn run_board(home: &Home, first: Option<&Loop>) -> Result<Exit> {
 /// The board and what it is read from.
 struct Desk<'a> {
     home: &'a Home,
-    machine: Machine<'a>,
+    machine: KnownLoops<'a>,
     board: Board,
     looked: Stopwatch,
     /// The columns of the screen.
@@ -155,7 +155,7 @@ impl<'a> Desk<'a> {
     fn of(home: &'a Home, width: usize) -> Self {
         Self {
             home,
-            machine: Machine::of(home),
+            machine: KnownLoops::of(home),
             board: Board::default(),
             looked: Stopwatch::start(),
             width,
@@ -250,7 +250,7 @@ impl<'a> Desk<'a> {
 
 /// Every loop of a home, as it was read last.
 #[derive(Debug)]
-pub struct Machine<'a> {
+pub struct KnownLoops<'a> {
     home: &'a Home,
     known: BTreeMap<LoopId, Known>,
 }
@@ -263,7 +263,7 @@ struct Known {
     record: Option<Loop>,
 }
 
-impl<'a> Machine<'a> {
+impl<'a> KnownLoops<'a> {
     /// A machine of which nothing is read yet.
     pub fn of(home: &'a Home) -> Self {
         Self { home, known: BTreeMap::new() }

@@ -147,8 +147,8 @@ pub fn resume_loop(
     Ok(Resumed { record, handoff, notes: notes.chain(adapted).collect() })
 }
 
-/// Changes the limits of a loop that resumes, up to what `CREW_MAX_COST` allows here. Returns a note
-/// where that lowers the limit on cost.
+/// Changes the limits of a loop that resumes, up to what `CREW_MAX_COST` allows here. Returns a
+/// note where that lowers the limit on cost.
 fn set_limits(record: &mut Loop, changes: &LimitChanges) -> Result<Option<String>> {
     record.contract.limits = change_limits(changes, record, 0);
     let environment = read_environment().map_err(Error::msg)?;

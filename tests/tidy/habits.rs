@@ -6,18 +6,18 @@ use super::{none, pattern, product_of, product_source};
 /// What hides a condition or a function in an expression, and how often the product may still have
 /// it.
 const IDIOMS: [(&str, &str, usize); 4] = [
-    (r"\.filter\(\|_\|", "an `if` as a filter", 134),
-    (r"\.then\(\|\|", "an `if` as a method", 122),
-    (r"\|it\|", "a parameter without a name of its own", 291),
-    (r"\blet (?:mut )?\w+ = (?:move )?\|", "a function in a variable", 505),
+    (r"\.filter\(\|_\|", "an `if` as a filter", 12),
+    (r"\.then\(\|\|", "an `if` as a method", 20),
+    (r"\|it\|", "a parameter without a name of its own", 33),
+    (r"\blet (?:mut )?\w+ = (?:move )?\|", "a function in a variable", 100),
 ];
 
 /// Words that a reader stumbles over, with those that say the same, and how often the product's
 /// code, comments and messages may still have them.
 const WORDS: [(&str, &str, usize); 3] = [
-    (r"\btold\b|told_|_told|\bTold", "reported, said", 245),
-    (r"\b[Oo]rders?\b(?: [^bo]|[^ ])|_order\b|Order\b", "request; sorted, sequence", 190),
-    (r"\b(?:is|are|was|of) no\b", "is not a, has no, without", 112),
+    (r"\btold\b|told_|_told|\bTold", "reported, said", 64),
+    (r"\b[Oo]rders?\b(?: [^bo]|[^ ])|_order\b|Order\b", "request; sorted, sequence", 31),
+    (r"\b(?:is|are|was|of) no\b", "is not a, has no, without", 57),
 ];
 
 /// The text of each file of the product, without its tests.

@@ -10,19 +10,9 @@ const FILES_MAX: usize = 15;
 /// The most files that give a type methods.
 const IMPL_FILES_MAX: usize = 2;
 /// Folders with more files, until they are sorted.
-const FULL: &[&str] = &[];
+const FULL: &[&str] = &["crates/engine/src"];
 /// Files `mod.rs` with code, until it is beside their folders.
-const WITH_CODE: &[&str] = &[
-    "crates/engine/src/claim/mod.rs",
-    "crates/engine/src/evidence/mod.rs",
-    "crates/engine/src/journal/mod.rs",
-    "crates/engine/src/record/mod.rs",
-    "crates/engine/src/test_changes/mod.rs",
-    "crates/engine/src/usage/mod.rs",
-    "crates/engine/src/view/mod.rs",
-    "crates/engine/src/words/mod.rs",
-    "src/drive/run/mod.rs",
-];
+const WITH_CODE: &[&str] = &[];
 /// Types with methods in more files, until they are in one.
 const SPREAD: &[&str] = &[];
 

@@ -57,8 +57,9 @@ impl Open {
         }
     }
 
-    /// Gathers the facts that are still missing, and reports each check. `stop` ends a running check
-    /// early. Returns `None` when it ended one: then nothing else is known about this boundary.
+    /// Gathers the facts that are still missing, and reports each check. `stop` ends a running
+    /// check early. Returns `None` when it ended one: then nothing else is known about this
+    /// boundary.
     pub fn gather_checked(
         &self,
         mut facts: Facts,

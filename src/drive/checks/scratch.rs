@@ -176,8 +176,8 @@ impl ScratchFolder<'_> {
         left_out(&self.snapshots, &self.folder)
     }
 
-    /// Runs every check on the final tree. Those that pass run on the tree without the work until one
-    /// fails in a test there, and that one runs on the final tree again.
+    /// Runs every check on the final tree. Those that pass run on the tree without the work until
+    /// one fails in a test there, and that one runs on the final tree again.
     pub fn try_each(
         &mut self,
         checks: &[&Check],

@@ -331,8 +331,8 @@ const TURN_BYTES: u64 = 128 << 10;
 
 /// The companion that starts the next turn after `row` continuations in a row without a tool call;
 /// `None` if the loop continues in this turn. The error is the end of a loop that has no next turn:
-/// the client would override the hook and no companion waits, or the loop must wait where nobody is at
-/// the client.
+/// the client would override the hook and no companion waits, or the loop must wait where nobody is
+/// at the client.
 fn next_turn(
     home: &Home,
     hook: &Hook<'_>,

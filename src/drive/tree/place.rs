@@ -53,8 +53,8 @@ pub fn find_place(cwd: &Path, project: Option<&Path>) -> std::io::Result<Place> 
     })
 }
 
-/// What is missing of a loop's place, in which no agent can work then. Nothing is recreated unasked:
-/// a person who removed a working tree may have meant to.
+/// What is missing of a loop's place, in which no agent can work then. Nothing is recreated
+/// unasked: a person who removed a working tree may have meant to.
 pub fn missing_place(place: &Place) -> Option<Failure> {
     let Place { checkout, folder, branch, .. } = place;
     if disk::is_folder(folder) {

@@ -174,8 +174,8 @@ impl OriginalRuns<'_> {
         Ok(None)
     }
 
-    /// Judges a failure with the `originals` that names no test: either scripts that the check names
-    /// by path are still red, or it passes only with the change.
+    /// Judges a failure with the `originals` that names no test: either scripts that the check
+    /// names by path are still red, or it passes only with the change.
     fn judge_scripts(
         &mut self,
         check: &Check,
