@@ -16,9 +16,9 @@ enum Place {
 
 use Place::{Function, Map, Type};
 
-const VIEW: &str = "crates/engine/src/view/mod.rs";
+const VIEW: &str = "crates/engine/src/view.rs";
 const EVENTS: &str = "src/report/events.rs";
-const STATE: &str = "crates/engine/src/words/view.rs";
+const STATE: &str = "crates/engine/src/words/programs.rs";
 const SHOW: &str = "src/report/show.rs";
 
 /// Each object, with the places of its keys.
@@ -62,7 +62,7 @@ const OBJECTS: [(&str, &[Place]); 37] = [
     ("event", &[Function(EVENTS, "render_event")]),
     ("iteration_end", &[Function(EVENTS, "iteration_fields")]),
     ("finish", &[Function(EVENTS, "finish_fields")]),
-    ("reaction", &[Function("crates/engine/src/words/reaction.rs", "loop_document")]),
+    ("reaction", &[Function("crates/engine/src/words/programs.rs", "loop_document")]),
     ("state.json", &[Map(STATE, "merge_view", "file")]),
     ("loop of state.json", &[Function(STATE, "loop_values"), Map(STATE, "merge_view", "ours")]),
     ("result.json", &[Function("src/drive/page.rs", "write_result"), Type("Commits")]),

@@ -25,7 +25,8 @@ fn collect(folder: &Path, files: &mut BTreeMap<String, String>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let is_test = name.ends_with("tests.rs") || name.contains("fixture");
+        let is_test =
+            name.ends_with("tests.rs") || name.contains("fixture") || name == "reference.rs";
         if path.is_dir() {
             if !["reference", "tests"].contains(&name.as_str()) {
                 collect(&path, files);
