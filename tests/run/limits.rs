@@ -21,7 +21,7 @@ fn a_resume_stays_below_the_ceiling_of_the_cost() {
     world.sandbox = world.sandbox.env("CREW_MAX_COST", "2.50");
     let ran = world.crew(&["resume", "-n", "+1", "--max-cost", "0"]);
     assert_eq!(world.record()["contract"]["limits"]["max_cost_micros"], 2_500_000);
-    assert!(ran.stdout.contains("CREW_MAX_COST lowers --max-cost to $2.50"), "{ran:?}");
+    assert!(ran.stderr.contains("CREW_MAX_COST lowers --max-cost to $2.50"), "{ran:?}");
 }
 
 #[test]

@@ -447,12 +447,10 @@ fn obeyed_by_python(checkout: &Path, ignored: &[String]) -> Vec<String> {
     let mut obeyed: Vec<String> =
         folders.flat_map(|folder| list_below(checkout, &folder)).collect();
     obeyed.extend_from_slice(ignored);
-    obeyed.retain(|path| match path.rsplit('/').next() {
-        Some("sitecustomize.py" | "usercustomize.py") => true,
-        _ => {
-            let is_compiled = path.ends_with("pyc") && !path.contains("/site-packages/");
-            is_compiled && is_unchecked(&checkout.join(path))
-        }
+    obeyed.retain(|path| {
+        let is_compiled = path.ends_with("pyc") && !path.contains("/site-packages/");
+        matches!(path.rsplit('/').next(), Some("sitecustomize.py" | "usercustomize.py"))
+            || is_compiled && is_unchecked(&checkout.join(path))
     });
     obeyed
 }

@@ -178,7 +178,7 @@ fn read_settings(home: &Home, here: &Path, found: &mut Findings) -> Option<Strin
         read.unwrap_or_else(|faults| found.add_unreadable(&faults, "correct that line"))
     });
     if let Err(faults) = read_environment() {
-        found.add_unreadable(&faults, "correct or unset the variable")
+        let () = found.add_unreadable(&faults, "correct or unset the variable");
     }
     let needs = list_trust_requests(&project.layer, &user.layer);
     let untrusted = settings::find_untrusted(home, checkout, needs).unwrap_or_default();

@@ -344,10 +344,10 @@ pub fn raise_options(subject: &Loop) -> String {
         return options + &lift_usage_limits(&subject.contract.limits);
     }
     if cost {
-        options += &format!(" --max-cost {}", more_cost(subject));
+        options = options + " --max-cost " + &more_cost(subject);
     }
     if tokens {
-        options += &format!(" --max-tokens {}", more_tokens(subject));
+        options = options + " --max-tokens " + &more_tokens(subject);
     }
     options
 }
