@@ -53,11 +53,11 @@ pub fn step_fleet(
 
 /// One step, which follows from one event.
 pub(super) struct Turn<'a> {
-    pub(super) record: &'a mut FleetRecord,
-    pub(super) known: &'a mut Coordination,
-    pub(super) now: DateTime<Utc>,
-    pub(super) effects: Vec<Effect>,
-    pub(super) is_changed: bool,
+    record: &'a mut FleetRecord,
+    known: &'a mut Coordination,
+    now: DateTime<Utc>,
+    effects: Vec<Effect>,
+    is_changed: bool,
 }
 
 impl Turn<'_> {
