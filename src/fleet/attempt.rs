@@ -423,11 +423,13 @@ impl Attempt<'_> {
             return AttemptEnd::Interrupted;
         }
         let git = &record.state.git;
-        let uncommitted = || if git.pending_steps().commit { git.describe_undone() } else { None };
-        let lack = match ending.outcome {
-            Outcome::Completed => loop_tip(record).astray.or_else(uncommitted),
-            _ => None,
-        };
+        let mut lack = None;
+        if ending.outcome == Outcome::Completed {
+            lack = loop_tip(record).astray;
+            if lack.is_none() && git.pending_steps().commit {
+                lack = git.describe_undone();
+            }
+        }
         AttemptEnd::Ended(match lack {
             Some(why) => TaskEnding::new(Outcome::Blocked, TaskReason::LacksWork(why)),
             None => TaskEnding::of_loop(ending),

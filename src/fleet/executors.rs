@@ -75,7 +75,7 @@ pub fn executor_of<'a>(
             let known = [LOCAL, SLURM].into_iter().chain(entries.keys().map(String::as_str));
             let known: Vec<&str> = known.collect();
             bail!(Failure::usage(
-                format!("there is no executor `{name}`"),
+                format!("executor `{name}` does not exist"),
                 format!(
                     "name one of {}, or write [executor.{name}] into your own settings file \
                      (docs/reference/executors.md)",

@@ -322,12 +322,13 @@ pub fn open_request(
     // The only remote there is the fleet's: in a clone an agent could lead it elsewhere.
     let opened = with_remote(&remote.url, |folder| {
         let gh = Gh { program, folder, stop };
-        let once = || match find_or_create(setup, record, (branch, message), &gh) {
-            Err(NotDone::Away(fault)) => Err(fault),
-            Err(NotDone::Refused(why)) => Ok(Err(why)),
-            Ok(landed) => Ok(Ok(landed)),
-        };
-        clock::retry(PATIENCE, stop, once)
+        clock::retry(PATIENCE, stop, || {
+            match find_or_create(setup, record, (branch, message), &gh) {
+                Err(NotDone::Away(fault)) => Err(fault),
+                Err(NotDone::Refused(why)) => Ok(Err(why)),
+                Ok(landed) => Ok(Ok(landed)),
+            }
+        })
     })??;
     match opened {
         Err(_) if stop() => Err(anyhow!("the request was given up")),
@@ -371,8 +372,9 @@ fn find_or_create(
         ["pr", "create", "--head", branch, "--base", base, "--title", title, "--body", body];
     let output = gh.run_gh(&create)?;
     let named = output.lines().rev().find(|line| line.starts_with("http"));
-    let unnamed = || format!("gh names no address: {}", tail_of(&output, TAIL_CHARS));
-    named.map(|url| Landed::Request(clean_address(url))).ok_or_else(|| NotDone::Refused(unnamed()))
+    let tail = tail_of(&output, TAIL_CHARS);
+    let named = named.ok_or_else(|| NotDone::Refused(format!("gh names no address: {tail}")))?;
+    Ok(Landed::Request(clean_address(named)))
 }
 
 /// An address as one line without terminal codes.

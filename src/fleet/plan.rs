@@ -22,7 +22,7 @@ pub struct Start {
     pub continues: bool,
 }
 
-/// What starts, in this order, and what every waiting task waits for.
+/// What starts, the first in front, and what every waiting task waits for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FleetPlan {
     pub starts: Vec<Start>,

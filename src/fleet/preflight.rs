@@ -218,8 +218,9 @@ impl Preflight<'_> {
         let FleetSetup { repository, base, landing, name: fleet, .. } = self.setup;
         let branch = format!("refs/heads/{base}");
         // The tip is not here if others pushed since the last fetch.
-        let lacks = |known: String| Some((git::count_lacking(repository, &branch, &known)?, known));
-        let known = [tip.to_owned(), remote.tracking_ref(base)].into_iter().find_map(lacks);
+        let known = [tip.to_owned(), remote.tracking_ref(base)]
+            .into_iter()
+            .find_map(|known| Some((git::count_lacking(repository, &branch, &known)?, known)));
         let Some((ahead @ 1.., known)) = known else { return };
         let name = &remote.name;
         let push = format!("git push {name} {base}");

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::record::{CloneSetup, FleetRecord, TaskEnding, TaskReason, TaskRecord};
 use engine::boundary::limits::LimitName;
 use engine::fleet::{Carried, FleetTask, Refusal, TaskId};
-use engine::record::{Check, Contract, Limits, LoopId, ProcessIdentity, TaskOfFleet};
+use engine::record::{Contract, Limits, LoopId, ProcessIdentity, TaskOfFleet};
 use engine::text::variant_name;
 
 /// Between a failure and the next try, in seconds, and how often that is doubled.
@@ -133,7 +133,7 @@ pub struct DescribedTask {
 /// What the coordinator knows beside the record; none of it outlives the process.
 #[derive(Debug, Default)]
 pub struct Coordination {
-    /// In the order in which they start.
+    /// Sorted by when they start.
     pub described: Vec<DescribedTask>,
     /// Whether the folder was read: nothing starts, lands or finishes before.
     pub has_begun: bool,
@@ -288,13 +288,13 @@ impl FleetRecord {
             contract.limits.max_cost_micros = task.reserved_micros;
         }
         if task.refused.sent_back.is_some() {
-            let is_new = |check: &&Check| !own.checks.contains(check);
-            contract.checks.extend(terms.land_checks.iter().filter(is_new).cloned());
+            let checks = terms.land_checks.iter().filter(|check| !own.checks.contains(check));
+            contract.checks.extend(checks.cloned());
         }
         // What starts from its own work has that of the tasks before it.
         let after: &[TaskId] = if task.work.commit.is_none() { &described.after } else { &[] };
-        let work = |id: &TaskId| Some((id.clone(), self.task(id)?.work_not_on_main()?));
-        let before = after.iter().filter_map(work).collect();
+        let before = after.iter();
+        let before = before.filter_map(|id| Some((id.clone(), self.task(id)?.work_not_on_main()?)));
         let slots = if self.is_local() { coordination.slots } else { 0 };
         Some(AttemptSpec {
             task: TaskOfFleet { name: terms.name.clone(), task: id.clone() },
@@ -310,7 +310,7 @@ impl FleetRecord {
                 base: terms.base.clone(),
                 start: task.work.commit.clone(),
                 stands_on: task.work.stands_on.clone(),
-                before,
+                before: before.collect(),
                 source,
             },
             clones: terms.clones.clone(),

@@ -358,8 +358,8 @@ impl SharedRecord {
         let pause = Duration::from_millis((stale_ms / 10).min(GAP_MS / 2));
         let (mut still_ms, mut since) = (0, Stopwatch::start());
         while still_ms < stale_ms {
-            let is_asked = || (signals.times() > 0).then_some(());
-            if Deadline::after(pause).poll(LOCK_LOOK, is_asked).is_some() {
+            let deadline = Deadline::after(pause);
+            if deadline.poll(LOCK_LOOK, || (signals.times() > 0).then_some(())).is_some() {
                 bail!("the watch was ended by a signal; nothing was taken");
             }
             match self.list_refs() {
@@ -450,10 +450,9 @@ fn coordinated_elsewhere(fleet: &str, shared: &SharedRecord, holder: &Holder) ->
 /// The names of all fleets of this machine, sorted.
 pub fn list_names(home: &Home) -> io::Result<Vec<String>> {
     let mut names = disk::list_names(&home.fleets_folder(), FLEETS_MAX)?;
-    let is_fleet = |name: &String| {
+    names.retain(|name| {
         name.parse::<TaskId>().is_ok() && disk::is_file(&FleetFiles::new(home, name).record())
-    };
-    names.retain(is_fleet);
+    });
     names.sort();
     Ok(names)
 }

@@ -76,7 +76,7 @@ pub fn task_of(home: &Home, id: &LoopId) -> Result<Option<Named>> {
 /// of its working trees started it; outside a repository the only one of this machine.
 pub fn find_fleet(home: &Home, name: Option<&str>, folder: &Path) -> Result<FleetRecord> {
     let names = store::list_names(home)?;
-    let these = || match names.join(", ") {
+    let hint = match names.join(", ") {
         known if known.is_empty() => "crew fleet run FOLDER starts one".to_owned(),
         known => format!("name one of these: {known}"),
     };
@@ -84,20 +84,15 @@ pub fn find_fleet(home: &Home, name: Option<&str>, folder: &Path) -> Result<Flee
         let known = names.iter().find(|known| *known == name);
         let found = known.map_or(Ok(None), |known| read_fleet(home, known))?;
         return found.ok_or_else(|| {
-            Failure::new(format!("there is no fleet {} here", EscapedLine(name)), these()).into()
+            Failure::new(format!("this machine has no fleet {}", EscapedLine(name)), hint).into()
         });
     }
     let (mut known, trees) = (read_fleets(home, &names), head::list_roots(folder));
     match (newest_fleet(&known, &trees), known.len()) {
         (Some(found), _) => Ok(found.clone()),
-        (None, 0) => {
-            bail!(Failure::new(
-                "there is no fleet on this machine",
-                "crew fleet run FOLDER starts one"
-            ))
-        }
+        (None, 0) => bail!(Failure::new("this machine has no fleet", hint)),
         (None, 1) if trees.is_empty() => Ok(known.remove(0)),
-        _ => bail!(Failure::usage("there is no fleet of this folder", these())),
+        _ => bail!(Failure::usage("this folder has no fleet", hint)),
     }
 }
 

@@ -145,7 +145,7 @@ fn fill_clone(spec: &AttemptSpec, part: &Path, commands: &FleetCommands<'_>) -> 
         }
         let name = if has_remote { "refs/remotes/origin" } else { "refs/heads" };
         let newest = git::find_commit(part, &format!("{name}/{base}"));
-        let newest = newest.with_context(|| format!("there is no branch {base} any more"))?;
+        let newest = newest.with_context(|| format!("branch {base} does not exist any more"))?;
         let files = land::merge_to_conflicts(part, &newest)?;
         if !files.is_empty() {
             land::commit_markers(part, &files)?;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -105,9 +106,9 @@ impl<'a> AttemptGate<'a> {
         let checkout = &record.place.checkout;
         steps::check_unplanted(checkout, trusted, GitStep::Rebase, Some(&spec.branch))?;
         // The last rebase may have worked. A new branch begins at the base as the clone has it.
-        let is_in = |commit: &String| git::count_lacking(checkout, commit, "HEAD") == Some(0);
-        let began = || git::find_commit(checkout, &spec.tracked_base()).filter(is_in);
-        self.stands_on = self.stands_on(record).or_else(began);
+        let began = git::find_commit(checkout, &spec.tracked_base());
+        let began = began.filter(|commit| has_commit(checkout, "HEAD", commit));
+        self.stands_on = self.current_base(record).or(began);
         let signals = self.attempt.signals.clone();
         let patience = Patience { signals, within: Duration::ZERO, talk: BASE_TALK };
         let (remote, patience) = (url.as_str(), Some(&patience));
@@ -119,8 +120,7 @@ impl<'a> AttemptGate<'a> {
         if git::find_commit(checkout, &newest).is_none() {
             refs.fetch_objects(&[&name], &[])?;
         }
-        let is_kept = |before: &String| git::count_lacking(checkout, before, &newest) == Some(0);
-        if self.stands_on.as_ref().is_none_or(is_kept) {
+        if self.stands_on.as_ref().is_none_or(|before| has_commit(checkout, &newest, before)) {
             git::remotes::point_ref(checkout, &spec.tracked_base(), &newest)?;
             self.fetched = Some(newest);
         } else {
@@ -134,17 +134,17 @@ impl<'a> AttemptGate<'a> {
 
     /// The commit of the base that the branch is on now: the one that was fetched last, if a rebase
     /// onto it has worked.
-    fn stands_on(&self, record: &Loop) -> Option<String> {
+    fn current_base(&self, record: &Loop) -> Option<String> {
         let checkout = &record.place.checkout;
-        let is_in = |commit: &&String| git::count_lacking(checkout, commit, "HEAD") == Some(0);
-        self.fetched.as_ref().filter(is_in).or(self.stands_on.as_ref()).cloned()
+        let fetched = self.fetched.clone().filter(|commit| has_commit(checkout, "HEAD", commit));
+        fetched.or(self.stands_on.clone())
     }
 
     /// Says how far the loop is, here and at the remote of an attempt elsewhere, with the branch if
     /// that has moved. What cannot be written or pushed now is with the next report.
     fn report(&self, record: &Loop, phase: AttemptPhase, commit: Option<String>) -> Option<Ending> {
         let Attempt { reports, link, .. } = self.attempt;
-        let stands_on = self.stands_on(record);
+        let stands_on = self.current_base(record);
         let _ = reports.change_report(|report| {
             report.follow_loop(record, commit);
             report.phase = phase;
@@ -270,6 +270,11 @@ impl IterationGate for AttemptGate<'_> {
     fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
+}
+
+/// Whether a commit, or what a ref names, contains another commit.
+fn has_commit(checkout: &Path, tip: &str, commit: &str) -> bool {
+    git::count_lacking(checkout, commit, tip) == Some(0)
 }
 
 /// What a loop's clone has of its branch.

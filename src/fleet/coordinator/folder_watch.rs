@@ -99,11 +99,9 @@ impl FolderWatch {
 
 /// Whether a fleet may take up these terms while it runs.
 pub(super) fn is_of(terms: &FleetSetup, new: &FleetSetup) -> bool {
-    let fixed = |setup: &FleetSetup| {
-        let FleetSetup { name, base, executor, remote, landing, .. } = setup.clone();
-        (name, base, executor, remote, landing)
-    };
-    fixed(terms) == fixed(new)
+    let is_same_place = terms.executor == new.executor && terms.remote == new.remote;
+    is_same_place
+        && (&terms.name, &terms.base, terms.landing) == (&new.name, &new.base, new.landing)
 }
 
 #[cfg(test)]

@@ -83,7 +83,7 @@ fn an_executor_is_a_built_in_one_or_one_of_the_users_settings() {
     for name in ["pbs", "slurmy", "slurmy:login", ""] {
         let refused = executor_of(&home, &a_setup(name), &entries, &|| false).err().unwrap();
         let expected = format!(
-            "there is no executor `{name}`\nhint: name one of local, slurm, k8s, or write \
+            "executor `{name}` does not exist\nhint: name one of local, slurm, k8s, or write \
              [executor.{name}] into your own settings file (docs/reference/executors.md)"
         );
         assert_eq!(failure_of(&refused).with_hint(), expected);

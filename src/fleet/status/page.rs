@@ -34,12 +34,12 @@ impl FleetStatus<'_> {
         remark: Option<&str>,
     ) -> Vec<String> {
         let most = rows.unwrap_or(usize::MAX);
-        let labelled = |(name, value): (&str, &str)| {
-            format!("  {} {}", mark_quiet(&format!("{name:<9}")), show_text(value))
-        };
         let next = self.next.iter().map(|next| ("next", &**next));
         let end = next.chain(remark.map(|remark| ("note", remark)));
-        let end: Vec<String> = end.map(labelled).collect();
+        let end = end.map(|(name, value)| {
+            format!("  {} {}", mark_quiet(&format!("{name:<9}")), show_text(value))
+        });
+        let end: Vec<String> = end.collect();
         let mut lines = self.render_head(at.width);
         for tasks in self.tasks.chunk_by(|one, other| one.group == other.group) {
             let room = most.saturating_sub(lines.len() + end.len() + 2);
@@ -89,7 +89,7 @@ impl FleetStatus<'_> {
     fn render_done(&self, tasks: &[TaskStatus<'_>]) -> Vec<String> {
         let mut tasks: Vec<&TaskStatus<'_>> = tasks.iter().collect();
         tasks.sort_by_key(|row| row.what);
-        let line = |rows: &[&TaskStatus<'_>]| {
+        let lines = tasks.chunk_by(|one, other| one.what == other.what).map(|rows| {
             let terms = &self.record.terms;
             let place = match rows[0].end.landed {
                 Some(Landed::Main(commit)) => {
@@ -106,8 +106,8 @@ impl FleetStatus<'_> {
             let what = mark_words(&format!("{:<9}", rows[0].what.column_label()));
             let names = join_first_names(&names.collect::<Vec<_>>(), NAMED);
             format!("  {what} {}: {names}", place.trim_end())
-        };
-        tasks.chunk_by(|one, other| one.what == other.what).map(line).collect()
+        });
+        lines.collect()
     }
 }
 

@@ -81,8 +81,10 @@ pub fn render_ending(ending: &TaskEnding) -> String {
 fn render_wait(until: Option<DateTime<Utc>>, why: &str, at: DateTime<FixedOffset>) -> String {
     let until = until.map_or(String::new(), |until| {
         let is_near = (until - at.to_utc()).num_seconds().abs() < SECONDS_BELOW_S;
-        let second = || until.with_timezone(at.offset()).format("%H:%M:%S").to_string();
-        format!(" until {}", if is_near { second() } else { clock_time(until, at) })
+        if is_near {
+            return until.with_timezone(at.offset()).format(" until %H:%M:%S").to_string();
+        }
+        format!(" until {}", clock_time(until, at))
     });
     with_reason(&format!("waits{until}"), &show_text(why))
 }

@@ -199,7 +199,7 @@ impl Turn<'_> {
     pub(super) fn take_request(&mut self, target: Option<TaskId>, request: &FleetRequest) {
         let is_alone = target.is_some();
         if let Some(id) = target.as_ref().filter(|id| self.record.task(id).is_none()) {
-            return self.note(format!("there is no task {id}"));
+            return self.note(format!("the fleet has no task {id}"));
         }
         match request {
             FleetRequest::Task(request) if !is_alone => self.ask_all(request),
@@ -331,7 +331,7 @@ impl Turn<'_> {
             return Some((why, false));
         }
         let Some(described) = self.known.described_task(id) else {
-            return Some((format!("{id} is not tried again: there is no {file}"), false));
+            return Some((format!("{id} is not tried again: {file} is missing"), false));
         };
         if accepts && ending.reason.kind() != TaskEndKind::TestChanges {
             return Some((format!("{id} is not blocked by a change of its tests"), false));

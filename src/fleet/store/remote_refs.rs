@@ -80,7 +80,7 @@ impl RemoteAccess {
     }
 }
 
-/// The documents that these refs hold, in their order; `None` for what crew did not write. What is
+/// The document of each of these refs; `None` for what crew did not write. What is
 /// here is not fetched again.
 pub fn read_documents<T: DeserializeOwned>(
     refs: &Refs<'_>,

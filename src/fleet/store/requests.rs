@@ -39,7 +39,7 @@ pub fn send_request(
     let files = FleetFiles::new(home, fleet);
     if !disk::is_file(&files.record()) {
         bail!(Failure::new(
-            format!("there is no fleet {} here", EscapedLine(fleet)),
+            format!("this machine has no fleet {}", EscapedLine(fleet)),
             "crew status lists them"
         ));
     }

@@ -323,7 +323,7 @@ fn requests_are_read_in_order_and_unreadable_ones_are_set_aside() {
     let home = yard.home("home");
     let pause = FleetRequest::Task(TaskRequest::Pause { now: true });
     let none = error_of(send_request(&home, "shop", None, &pause));
-    assert!(none.starts_with("there is no fleet shop here"), "{none}");
+    assert!(none.starts_with("this machine has no fleet shop"), "{none}");
     let (_store, _) = yard.begin(&home, false);
     let files = FleetFiles::new(&home, "shop");
     let vat: TaskId = "vat".parse().unwrap();

@@ -55,7 +55,7 @@ const NAMED_MAX: usize = 3;
 #[derive(Debug)]
 pub struct DescribedFleet {
     pub setup: FleetSetup,
-    /// In the order in which they start.
+    /// Sorted by when they start.
     pub tasks: Vec<DescribedTask>,
     /// Files of the folder that are not tasks.
     pub left_out: Vec<String>,
@@ -117,7 +117,7 @@ fn read_files(folder: &Path, named: &Path) -> Result<(FleetFile, TasksRead, Vec<
     let (file, read) = read.map_err(|faults| folder_error(folder, &faults))?;
     if read.is_empty() {
         bail!(Failure::new(
-            format!("there is no task in {}", folder.display()),
+            format!("{} has no task", folder.display()),
             format!("write one as a Markdown file: {}", named.join("NAME.md").display())
         ));
     }
@@ -262,7 +262,7 @@ fn usual_name(top: &Path, folder: &Path) -> String {
 fn find_base(top: &Path, file: &FleetFile, usual: Option<&str>) -> Result<String> {
     let (branch, head) = git::read_head(top);
     if head.is_none() {
-        bail!(Failure::new("there is no commit here yet", "make a first commit"));
+        bail!(Failure::new("this repository has no commit yet", "make a first commit"));
     }
     let Some(base) = file.base.clone().or_else(|| usual.map(str::to_owned)).or(branch) else {
         bail!(Failure::new(
@@ -273,7 +273,7 @@ fn find_base(top: &Path, file: &FleetFile, usual: Option<&str>) -> Result<String
     if git::find_commit(top, &format!("refs/heads/{base}")).is_none() {
         let place = if file.base.is_some() { "base in fleet.toml: " } else { "" };
         bail!(Failure::usage(
-            format!("{place}there is no branch {base} here to start from"),
+            format!("{place}this repository has no branch {base} to start from"),
             "git branch --all lists them"
         ));
     }

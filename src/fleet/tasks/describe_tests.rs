@@ -152,7 +152,7 @@ fn a_folder_that_cannot_be_a_fleet_is_refused_with_the_reason() {
     yard.git("shop", &["tag", "nowhere"]);
     yard.write("shop/tasks/fleet.toml", "base = 'nowhere'");
     let why = refused_as_wrong(yard.describe(&Yard::arguments()));
-    assert!(why.starts_with("base in fleet.toml: there is no branch nowhere"), "{why}");
+    assert!(why.starts_with("base in fleet.toml: this repository has no branch nowhere"), "{why}");
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn an_unknown_executor_is_refused_even_in_a_dry_run() {
     let on = Some("nowhere".to_owned());
     let arguments = FleetRunArgs { on, dry_run: true, ..Yard::arguments() };
     let why = refused_as_wrong(yard.describe(&arguments));
-    assert!(why.starts_with("there is no executor `nowhere`\nhint: name one of"), "{why}");
+    assert!(why.starts_with("executor `nowhere` does not exist\nhint: name one of"), "{why}");
 }
 
 #[test]
@@ -250,5 +250,5 @@ fn files_that_do_not_form_a_fleet_are_a_usage_error() {
     assert!(why.contains("tasks/a.md is a file"), "{why}");
     std::fs::create_dir(yard.path("shop/empty")).unwrap();
     let why = refused_as_wrong(yard.describe(&typed("empty")));
-    assert!(why.contains("there is no task in ") && why.ends_with("empty/NAME.md"), "{why}");
+    assert!(why.contains("empty has no task") && why.ends_with("empty/NAME.md"), "{why}");
 }

@@ -1,5 +1,5 @@
-//! The folder of a fleet as a whole: what fleet.toml says of all tasks, and the task files, in the
-//! order in which they start. In a task file the front matter says how the task runs, and the text
+//! The folder of a fleet as a whole: what fleet.toml says of all tasks, and the task files,
+//! sorted by when they start. In a task file the front matter says how the task runs, and the text
 //! under it is the prompt; a file that could be meant in two ways is refused. Unlike a settings
 //! file these refuse an unknown key, because a fleet spends money unattended.
 //! One fault in one file is enough to refuse the folder.
@@ -46,7 +46,7 @@ type ReadFolder = (FleetFile, Vec<(FleetTask, TaskOptions)>);
 pub type NamedBytes = (String, Vec<u8>);
 
 /// Reads the files of a fleet's folder: the task files, and the bytes of fleet.toml.
-/// The tasks are in the order in which they start: by priority, then by name.
+/// The tasks are sorted by when they start: by priority, then by name.
 ///
 /// # Errors
 /// Everything that is wrong in any of the files, by file and line.
@@ -133,7 +133,7 @@ fn read_task(
         split_front_matter(text).map_err(|(line, what)| faults.add(line, what)).ok()?;
     let prompt = body.trim_start_matches(['\r', '\n']).trim_end();
     if prompt.trim().is_empty() {
-        faults.add(None, "there is no prompt: write what is to be done under the front matter");
+        faults.add(None, "the prompt is missing: write what is to be done under the front matter");
     } else if prompt.contains('\0') {
         faults.add(None, "the prompt holds a NUL character: is it a text?");
     }
@@ -173,7 +173,7 @@ fn refuse_unknown_tasks(known: &[&str], tasks: &[TaskFile], faults: &mut Faults)
                 Some(meant) => format!("did you mean `{meant}`?"),
                 None => "after names files of this folder, without .md".to_owned(),
             };
-            task.refuse_after(faults, format!("there is no task `{id}`: {guess}"));
+            task.refuse_after(faults, format!("task `{id}` does not exist: {guess}"));
         }
     }
 }

@@ -269,9 +269,9 @@ impl Faults {
                 rows.push((vec![file], what));
             }
         }
-        let line = |(files, what): &(Vec<String>, String)| {
-            format!("{}: {what}", join_first_names(files, NAMED_MAX))
-        };
-        Err(rows.iter().map(line).collect())
+        let lines = rows.iter();
+        Err(lines
+            .map(|(files, what)| format!("{}: {what}", join_first_names(files, NAMED_MAX)))
+            .collect())
     }
 }

@@ -95,7 +95,7 @@ pub struct FleetFile {
     /// The most iterations at once.
     #[serde(deserialize_with = "above_zero")]
     pub slots: Option<Amount<{ Unit::Count as usize }>>,
-    /// For all tasks together; 0 is no limit.
+    /// For all tasks together; 0 sets no limit.
     pub max_cost: Option<Amount<{ Unit::Dollars as usize }>>,
     /// The command for `sh -c` that prepares a new clone.
     pub setup: Option<String>,
@@ -112,14 +112,16 @@ pub struct FleetFile {
 }
 
 fn read_after<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<TaskId>, D::Error> {
-    let wanted = |_| D::Error::custom("expected the name of a task or a list such as [a, b]");
-    deserialize_texts(source)?.iter().map(|name| name.parse().map_err(wanted)).collect()
+    let names = deserialize_texts(source)?;
+    let ids = names.iter().map(|name| name.parse()).collect::<Result<_, _>>();
+    ids.map_err(|_| D::Error::custom("expected the name of a task or a list such as [a, b]"))
 }
 
 fn read_touches<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<String>, D::Error> {
     let globs = deserialize_texts(source)?;
-    let wanted = |wanted: String| D::Error::custom(format!("expected {wanted}"));
-    globs.iter().try_for_each(|glob| protect::parse_glob(glob).map(drop).map_err(wanted))?;
+    for glob in &globs {
+        protect::parse_glob(glob).map_err(|form| D::Error::custom(format!("expected {form}")))?;
+    }
     Ok(globs)
 }
 
@@ -199,8 +201,8 @@ pub(super) fn check_value<T: DeserializeOwned>(
         value => value,
     };
     let parts = value.as_array().map_or(slice::from_ref(&value), Vec::as_slice);
-    let is_blank = |text: &str| text.trim().is_empty() || text.contains('\0');
-    if name != AGENT_WORDS && parts.iter().filter_map(Value::as_str).any(is_blank) {
+    let mut texts = parts.iter().filter_map(Value::as_str);
+    if name != AGENT_WORDS && texts.any(|text| text.trim().is_empty() || text.contains('\0')) {
         return Err("expected a text that is not blank".to_owned());
     }
     let alone = Table::from_iter([(name.to_owned(), value.clone())]);

@@ -1,5 +1,5 @@
-//! What a person reads before a fleet starts, and with `--dry-run` in full: what it reads, in which
-//! order it starts, who works on it, what it may cost, which commands it runs, what it pushes, and
+//! What a person reads before a fleet starts, and with `--dry-run` in full: what it reads, which
+//! task starts when, who works on it, what it may cost, which commands it runs, what it pushes, and
 //! what of that is new to this machine. Five tasks fit a terminal of 24 lines. A command is whole
 //! and with nothing hidden in it, because a person trusts it here. It asks nothing.
 
@@ -33,7 +33,7 @@ const OVERLAPS_MAX: usize = 3;
 const NEW_MAX: usize = 6;
 /// Where the values of rows begin.
 const INDENT: usize = 10;
-/// The widest name of a task in the order.
+/// The widest name of a task in the list.
 const TASK_COLUMNS: usize = 30;
 /// The most characters of foreign text in a row; a command is whole.
 const TEXT_CHARS: usize = 200;
@@ -53,9 +53,9 @@ pub fn render_plan(
     let known = |task: &DescribedTask| record.and_then(|record| record.task(&task.task.id));
     let ending = |task: &&DescribedTask| known(task).and_then(TaskRecord::ending);
     let ended: Vec<&TaskEnding> = tasks.iter().filter_map(|task| ending(&task)).collect();
-    let open = in_order(tasks.iter().filter(|task| ending(task).is_none()).collect());
+    let open = sort_by_start(tasks.iter().filter(|task| ending(task).is_none()).collect());
     let listed = if is_dry { open.len() } else { open.len().min(LISTED) };
-    let order = open[..listed].iter().enumerate().map(|(index, task)| {
+    let starts = open[..listed].iter().enumerate().map(|(index, task)| {
         let after: Vec<&str> = task.task.after.iter().map(TaskId::as_str).collect();
         let runs =
             if known(task).is_some_and(TaskRecord::is_running) { "runs already  " } else { "" };
@@ -83,7 +83,7 @@ pub fn render_plan(
         ended => ended.len(),
         undone => ended.iter().filter(|ending| !ending.is_completed()).count(),
         open => open.len(),
-        order => layout::align_rows(columns, order, width.saturating_sub(INDENT)),
+        starts => layout::align_rows(columns, starts, width.saturating_sub(INDENT)),
         overlaps => list_overlaps(&open),
         most_overlaps => OVERLAPS_MAX,
         rows => setup_rows(setup, tasks, width),
@@ -99,17 +99,17 @@ pub fn render_plan(
 }
 
 /// The tasks with each one behind those that it waits for.
-fn in_order(mut open: Vec<&DescribedTask>) -> Vec<&DescribedTask> {
+fn sort_by_start(mut open: Vec<&DescribedTask>) -> Vec<&DescribedTask> {
     let mut ids: BTreeSet<&TaskId> = open.iter().map(|task| &task.task.id).collect();
-    let mut order = Vec::new();
+    let mut sorted = Vec::new();
     while !open.is_empty() {
         let starts = |task: &&DescribedTask| !task.task.after.iter().any(|id| ids.contains(id));
         // No task waits for itself, or a start would have refused it.
         let task = open.remove(open.iter().position(starts).unwrap_or_default());
         ids.remove(&task.task.id);
-        order.push(task);
+        sorted.push(task);
     }
-    order
+    sorted
 }
 
 /// The filters of the page.
@@ -249,9 +249,11 @@ fn describe_agent(task: &DescribedTask) -> String {
 
 /// The options of a task that have no row of their own, word for word.
 fn other_options(task: &DescribedTask) -> String {
-    let name = |word: &str| word.split(" = ").next().unwrap_or_default().to_owned();
     let words = task.task.words.iter().map(String::as_str);
-    let words = words.filter(|word| !is_word_of(SHOWN_ELSEWHERE, &name(word)));
+    let words = words.filter(|word| {
+        let name = word.split(" = ").next().unwrap_or_default();
+        !is_word_of(SHOWN_ELSEWHERE, name)
+    });
     EscapedLine(&words.collect::<Vec<_>>().join(", ")).to_string()
 }
 

@@ -219,7 +219,7 @@ verify: b
 touches: c";
     let text = format!("---\n{keys}\n---\n");
     insta::assert_snapshot!(refusal_of(&text), @r#"
-    auth.md: there is no prompt: write what is to be done under the front matter
+    auth.md: the prompt is missing: write what is to be done under the front matter
     auth.md:2: unknown key `verfy`: did you mean `verify`?
     auth.md:3: unknown key `frobnicate`: the keys are after, priority, touches, words, and the options that crew run --help lists
     auth.md:4: max-cost: lots: expected US dollars, such as 5.00
@@ -339,8 +339,8 @@ fn a_file_without_a_prompt_or_with_a_bad_name_is_refused() {
     ];
     let all = files.map(|(name, text)| refused_of(name, text));
     insta::assert_snapshot!(all.join("\n"), @r#"
-    auth.md: there is no prompt: write what is to be done under the front matter
-    auth.md: there is no prompt: write what is to be done under the front matter
+    auth.md: the prompt is missing: write what is to be done under the front matter
+    auth.md: the prompt is missing: write what is to be done under the front matter
     auth.md: the prompt holds a NUL character: is it a text?
     my task.md: "my task" cannot be a part of a branch: only letters from a to z, digits, `-`, `_` and `.` may stand in it; rename the file
     -x.md: "-x" cannot be a part of a branch: it begins with `.` or `-`; rename the file
@@ -424,16 +424,16 @@ fn faults_that_span_several_files_are_reported_together() {
     ];
     insta::assert_snapshot!(read_files(&files, Some("slot = 4")).unwrap_err(), @r#"
     fleet.toml:1: unknown key `slot`: did you mean `slots`?
-    a.md:2: there is no task `auht`: did you mean `Auth`?
+    a.md:2: task `auht` does not exist: did you mean `Auth`?
     a.md:2: these tasks wait for each other: a → b → a
     auth.md: its name differs from Auth.md only in case, and branches on some machines ignore that: rename one
     c.md:2: these tasks wait for each other: c → c
-    d.md:2: there is no task `nobody`: after names files of this folder, without .md
+    d.md:2: task `nobody` does not exist: after names files of this folder, without .md
     e.md:2: these tasks wait for each other: e → g → f → e
-    h.md:2: there is no task `auth.md`: did you mean `Auth`?
-    i.md: there is no prompt: write what is to be done under the front matter
+    h.md:2: task `auth.md` does not exist: did you mean `Auth`?
+    i.md: the prompt is missing: write what is to be done under the front matter
     i.md:2: unknown key `verfy`: did you mean `verify`?
-    i.md:3: there is no task `nobdoy`: after names files of this folder, without .md
+    i.md:3: task `nobdoy` does not exist: after names files of this folder, without .md
     i.md:3: these tasks wait for each other: i → j → i
     "#);
 }
