@@ -255,6 +255,26 @@ pub fn takes_value(arg: &Arg) -> bool {
     arg.get_num_args().is_some_and(|values| values.takes_values())
 }
 
+/// Whether this is a dash that editors and chat clients substitute for hyphens.
+pub(super) fn is_typographic_dash(character: char) -> bool {
+    matches!(character, '\u{2010}'..='\u{2015}' | '\u{2212}')
+}
+
+/// The option that a token would name if its typographic dash were the hyphens it was typed as.
+pub(super) fn behind_typographic_dash(token: &str) -> Option<String> {
+    let name = token.trim_start_matches(|c| c == '-' || is_typographic_dash(c));
+    if name.is_empty() || !token[..token.len() - name.len()].contains(is_typographic_dash) {
+        return None;
+    }
+    let name = name.split('=').next()?;
+    let short = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    if name == "h" || short == "n" {
+        return Some(format!("-{short}"));
+    }
+    let mut all = [&RUN, &RESUME].into_iter().flat_map(|command| command.get_arguments());
+    if all.any(|arg| arg.get_long() == Some(name)) { Some(format!("--{name}")) } else { None }
+}
+
 /// `crew fleet`.
 #[derive(Args, Debug)]
 #[command(arg_required_else_help = true, args_conflicts_with_subcommands = true)]

@@ -139,7 +139,10 @@ fn an_invalid_command_line_is_refused_with_a_hint() {
         (&["x", "--agnt", "codex"][..], "unknown option `--agnt`\nhint: did you mean --agent?"),
         (&["x", "--verify", "--commit"], "`--verify <CMD>` needs a value\nhint: crew run --help"),
         (&["--commit now"], "unknown option `--commit now`\nhint: did you mean --commit?"),
-        (&["x", "—push"], "`—push` begins with a typographic dash\nhint: type hyphens instead"),
+        (
+            &["x", "—push"],
+            "`—push` begins with a typographic dash\nhint: type two hyphens instead, `--push`",
+        ),
         (&["x", "--tell", "y"], "unknown option `--tell`\nhint: did you mean --stall?"),
         (&["x", "--verify"], "`--verify <CMD>` needs a value\nhint: crew run --help"),
         (&["x", "-c="], "`--context <TEXT>` needs a value\nhint: a text"),

@@ -152,6 +152,9 @@ fn plain_words_are_kept_byte_for_byte() {
         "it`s 5\" wide",
         "- fix this\n- and -5 that -- really --- yes",
         "a–b — c –d",
+        "explain \"what --max-iterations 3 does\" please",
+        "explain (\"--verify x\") please",
+        "run `rm -rf target`, then ``a ` -b`` and\n```\ncargo test --all\n```\nagain",
         "x-n 5 a--replace",
         "$HOME `id` $(id) * # < > | & ; \\ \\\" \\n",
         "---\niteration: 9\r\n---",
@@ -187,7 +190,7 @@ fn an_unknown_option_is_never_text_of_the_task() {
         ("use rm -rf here", "-rf", hint),
         ("it`s \"5 --chatty", "--chatty", hint),
         ("say \" so --chatty \"", "--chatty", hint),
-        ("say `a --chatty b` again", "--chatty", hint),
+        ("a ` --chatty \"echo `x`\"", "--chatty", hint),
         ("\"fix\" --chatty", "--chatty", hint),
     ] {
         refuses(raw, &format!("unknown option `{option}`\nhint: {hint}"));
@@ -198,16 +201,15 @@ fn an_unknown_option_is_never_text_of_the_task() {
 
 #[test]
 fn a_typographic_dash_before_an_option_is_named() {
-    for (raw, token) in [
-        ("fix it —max-iterations 3", "—max-iterations"),
-        ("\"fix it\" —max-iterations=3", "—max-iterations"),
-        ("fix it –n 3", "–n"),
-        ("–n3 fix it", "–n3"),
-        ("x −-replace", "−-replace"),
-    ] {
-        let fault = format!("`{token}` begins with a typographic dash");
-        refuses(raw, &format!("{fault}\nhint: type hyphens instead"));
-    }
+    let fault = |typed: &str, right| {
+        format!("`{typed}` begins with a typographic dash\nhint: type {right}")
+    };
+    let long = fault("—max-iterations", "two hyphens instead, `--max-iterations`");
+    refuses("fix it —max-iterations 3", &long);
+    refuses("\"fix it\" —max-iterations=3", &long);
+    refuses("fix it –n 3", &fault("–n", "a hyphen instead, `-n`"));
+    refuses("–n3 fix it", &fault("–n3", "a hyphen instead, `-n`"));
+    refuses("x −-replace", &fault("−-replace", "two hyphens instead, `--replace`"));
 }
 
 #[test]

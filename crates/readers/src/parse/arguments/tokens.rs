@@ -1,9 +1,13 @@
 //! Splits the raw text after the command into options, quoted texts and plain words. White space is
 //! any Unicode white space; an apostrophe in plain words is an apostrophe. Values are not read.
 
+use std::collections::HashMap;
+
 use clap::Command;
 
-use super::options::{RESUME, RUN, find_option, first_word, takes_value};
+use super::options::{
+    RUN, behind_typographic_dash, find_option, first_word, is_typographic_dash, takes_value,
+};
 use super::{OPTIONS_HINT, in_a_session};
 use crate::parse::spelling::shorten_text;
 use engine::failure::Failure;
@@ -13,9 +17,15 @@ const COMMAND: &str = "/crew:loop";
 
 /// Whether a token begins here that is not text of the task.
 pub(super) fn is_option(text: &str) -> bool {
-    let name = text.strip_prefix('-').map(|name| name.strip_prefix('-').unwrap_or(name));
-    name.is_some_and(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()))
-        || is_misspelt_option(text)
+    if let Some(name) = text.strip_prefix('-') {
+        let name = name.strip_prefix('-').unwrap_or(name);
+        if name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            return true;
+        }
+    } else if !text.starts_with(is_typographic_dash) {
+        return false;
+    }
+    behind_typographic_dash(first_word(text)).is_some()
 }
 
 /// Reads a task, without its quotes, or plain words up to the next option; and what follows.
@@ -110,11 +120,66 @@ fn take_plain_words(text: &str) -> Result<(String, &str), Failure> {
     Ok((task.trim_end().to_owned(), rest))
 }
 
-/// Where the first option begins, or the end.
+/// Where the first option outside quotes and code begins, or the end.
 fn words_end(text: &str) -> usize {
-    let blanks = text.match_indices(char::is_whitespace);
-    let mut starts = blanks.map(|(at, blank)| at + blank.len());
-    starts.find(|start| is_option(&text[*start..])).unwrap_or(text.len())
+    let last_runs: HashMap<usize, usize> =
+        backtick_runs(text).map(|(offset, length)| (length, offset)).collect();
+    let mut protected = 0;
+    let mut previous = ' ';
+    for (offset, character) in text.char_indices() {
+        if offset >= protected {
+            if previous.is_whitespace() && is_option(&text[offset..]) {
+                return offset;
+            }
+            // After a letter or a digit it is an inch mark, a plural or an accent, not a quote.
+            if !previous.is_alphanumeric() {
+                protected = match character {
+                    '"' => quote_end(&text[offset..]),
+                    '`' if previous != '`' => code_end(&text[offset..], offset, &last_runs),
+                    _ => None,
+                }
+                .map_or(protected, |length| offset + length);
+            }
+        }
+        previous = character;
+    }
+    text.len()
+}
+
+/// The length of the quotation at the beginning of the text.
+fn quote_end(text: &str) -> Option<usize> {
+    let inner = &text[1..];
+    let length = inner.find('"')?;
+    let is_closed = !inner[length + 1..].starts_with(char::is_alphanumeric);
+    if is_closed && quotes_touch(&inner[..length]) { Some(length + 2) } else { None }
+}
+
+/// The length of the code a text at this offset begins with: up to the next run of as many
+/// backticks.
+fn code_end(text: &str, offset: usize, last_runs: &HashMap<usize, usize>) -> Option<usize> {
+    let mut runs = backtick_runs(text);
+    let (_, opening) = runs.next()?;
+    // Without this check a text of unmatched runs would be searched to its end for each of them.
+    last_runs.get(&opening).filter(|last| **last > offset)?;
+    let (start, length) = runs.find(|(_, length)| *length == opening)?;
+    if opening > 1 || quotes_touch(&text[1..start]) { Some(start + length) } else { None }
+}
+
+/// Whether quotes would touch what they enclose. A stray one must not pair with the opening quote
+/// of a later option's value and so turn the option into text.
+fn quotes_touch(inner: &str) -> bool {
+    !inner.starts_with(char::is_whitespace) && !inner.ends_with(char::is_whitespace)
+}
+
+/// The offset and length of each run of backticks.
+fn backtick_runs(text: &str) -> impl Iterator<Item = (usize, usize)> {
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        let start = from + text[from..].find('`')?;
+        let length = text[start..].bytes().take_while(|byte| *byte == b'`').count();
+        from = start + length;
+        Some((start, length))
+    })
 }
 
 /// Adds the option that begins here, with its value, to the words for clap, and returns what
@@ -183,26 +248,13 @@ fn unescape_quotes(text: &str, quote: char) -> String {
     text.replace(&format!("\\{quote}"), quote.encode_utf8(&mut [0; 4]))
 }
 
-/// Refuses a typographic dash, which editors and chat clients substitute for hyphens, before the
-/// name of an option: clap would take it for text.
+/// Refuses a typographic dash before the name of an option: clap would take it for text.
 pub(super) fn refuse_typographic_dash(word: &str) -> Result<(), Failure> {
-    if !is_misspelt_option(word) {
-        return Ok(());
-    }
+    let Some(option) = behind_typographic_dash(first_word(word)) else { return Ok(()) };
     let name = shorten_text(word.split('=').next().unwrap_or(word));
-    let fault = format!("`{name}` begins with a typographic dash");
-    Err(Failure::usage(fault, "type hyphens instead"))
-}
-
-/// Whether a text begins with a token that would name an option if its typographic dashes were
-/// hyphens.
-fn is_misspelt_option(text: &str) -> bool {
-    const DASHES: &str = "\u{2010}\u{2011}\u{2012}\u{2013}\u{2014}\u{2015}\u{2212}";
-    let name = text.trim_start_matches(|c| c == '-' || DASHES.contains(c));
-    if !text[..text.len() - name.len()].contains(|c| DASHES.contains(c)) {
-        return false;
-    }
-    let hyphened = ["--", "-"].map(|hyphens| format!("{hyphens}{}", first_word(name)));
-    let mut commands = [&RUN, &RESUME].into_iter();
-    commands.any(|command| hyphened.iter().any(|token| find_option(command, token).is_some()))
+    let hyphens = if option.starts_with("--") { "two hyphens" } else { "a hyphen" };
+    Err(Failure::usage(
+        format!("`{name}` begins with a typographic dash"),
+        format!("type {hyphens} instead, `{option}`"),
+    ))
 }
