@@ -147,7 +147,7 @@ fn iteration_candidates(home: &Home) -> Vec<CompletionCandidate> {
     words.pop();
     let mut loops = store::readable_loops(home).into_iter();
     let named = loops.find(|record| words.iter().any(|word| word == record.id.as_str()));
-    let last = named.map_or(0, |record| record.state.completed);
+    let last = named.map_or(0, |record| record.state.counts().completed());
     (1..=last).rev().map(|number| CompletionCandidate::new(number.to_string())).collect()
 }
 

@@ -95,7 +95,7 @@ pub fn write_handoff(words: &[String], kind: Option<&str>, name: Option<&str>) -
     let (kind, text) = handoff_of_shell(kind, words);
     let page = handoff::write_handoff(&home, &record, &kind, &text, actor())?;
     print::out(&describe_handoff(&page));
-    if record.state.status == Status::Running {
+    if record.state.status() == Status::Running {
         print::aside("it is read when somebody resumes the loop; crew tell reaches its agent now");
     }
     Ok(Exit::SUCCESS)
@@ -188,7 +188,7 @@ pub fn describe_pause(record: &Loop, how: PauseResult) -> String {
 /// The reply when the client delivers a queued command that was already carried out.
 pub fn describe_repeat(obeyed: &ExecutedCommand, record: &Loop) -> String {
     let ExecutedCommand { command, iteration } = obeyed;
-    let what = match split_command(clients::client_of(&record.state.owner), command)
+    let what = match split_command(clients::client_of(record.state.owner()), command)
         .map(|(name, _)| name)
     {
         Some("pause") => format!("loop {} was paused", record.id),
@@ -210,7 +210,8 @@ fn describe_end(record: &Loop) -> String {
 pub fn describe_delivery(record: &Loop) -> String {
     let max = record.contract.limits.max_iterations;
     // A wake delivers the message, too.
-    let is_at_work = record.state.status == Status::Running && record.state.due.is_none();
+    let is_at_work =
+        record.state.status() == Status::Running && record.state.wait().due().is_none();
     if is_at_work && record.iteration() == max {
         let id = &record.id;
         return format!(

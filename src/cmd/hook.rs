@@ -269,7 +269,7 @@ fn answer_command(request: SessionRequest, result: &Result<(Box<Loop>, LoopIs), 
     let gone = if is == LoopIs::Ownerless { ", nobody drives it" } else { "" };
     match request {
         _ if is == LoopIs::Over => format!("loop {id} is over: {status}"),
-        SessionRequest::Pause if record.state.status == Status::Running && gone.is_empty() => {
+        SessionRequest::Pause if record.state.status() == Status::Running && gone.is_empty() => {
             format!("loop {id} {}", line::pausing_text(record))
         }
         SessionRequest::Cancel if record.is_live() => {

@@ -81,7 +81,7 @@ fn a_message_starts_a_loop_of_a_client_without_commands_and_it_ends_proved() {
         assert_eq!(ended.get("decision"), None);
         let record = codex.record();
         assert_eq!(record.outcome(), Some(Outcome::Completed));
-        assert_eq!(record.state.owner.client.as_deref(), Some("codex"));
+        assert_eq!(record.state.owner().client.as_deref(), Some("codex"));
     });
 }
 

@@ -226,7 +226,7 @@ impl Lines {
 
 fn latest_iteration(home: &Home, record: &Loop) -> u32 {
     // An iteration in which the loop was ended does not count, but it has a log.
-    let mut numbers = (1..=record.state.completed + 1).rev().take(100);
+    let mut numbers = (1..=record.state.counts().completed() + 1).rev().take(100);
     let latest = numbers.find(|number| disk::exists(&logs::log_path(home, &record.id, *number)));
     latest.unwrap_or(record.iteration())
 }
@@ -247,7 +247,7 @@ fn kept_log(home: &Home, record: &Loop, iteration: u32) -> Result<PathBuf> {
             format!("crew show {id}")
         ));
     }
-    let hint = match &record.state.session.transcript {
+    let hint = match &record.state.session().transcript {
         Some(file) => format!("the client's own log is {}", file.display()),
         None => format!("crew show {id}"),
     };

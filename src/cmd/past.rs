@@ -170,7 +170,7 @@ pub fn prove_loop(name: Option<&str>) -> Result<Exit> {
     let (home, record) = find_requested(name)?;
     let signals = Signals::listen()?;
     let (trial, proof) = drive::end::prove::prove_by_hand(&home, &record, &|| signals.times() > 0)?;
-    let had = record.state.ending.as_ref().and_then(|ending| ending.proof);
+    let had = record.state.end().ending().as_ref().and_then(|ending| ending.proof);
     let (text, exit) = match trial {
         WithoutWork::Proven(how) => (format!("proven: {how}"), Exit::SUCCESS),
         WithoutWork::Failed(why) | WithoutWork::Impossible(why) => {

@@ -79,7 +79,7 @@ impl Reporter {
             OutputArgs { json: true, .. } => self.print_err(page),
             _ => self.print_above(print::page, &format!("\n{page}")),
         }
-        let proof = record.state.ending.as_ref().and_then(|ending| ending.proof);
+        let proof = record.state.end().ending().as_ref().and_then(|ending| ending.proof);
         if proof == Some(Proof::Claimed) {
             let whose = match record.contract.promise {
                 Some(_) => "on the agent's word alone",

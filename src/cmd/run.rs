@@ -74,7 +74,7 @@ pub fn run_loop(arguments: &RunArgs) -> Result<Exit> {
     if let Some(left) = find::named_by(&home, &here).ok().flatten()
         && !left.is_live()
         && left.fleet.is_none()
-        && !left.state.git.pending.is_empty()
+        && !left.state.git().pending.is_empty()
         && !tree::has_moved(&home, &left)
     {
         settle_steps(&home, &left, &signals, &mut reporter)?;
@@ -97,7 +97,7 @@ fn chosen_to_resume(home: &Home, prepared: &Prepared, options: &RunOptions) -> O
     if found.fleet.is_some() || !was_interrupted {
         return None;
     }
-    let done = count(found.state.completed, "iteration");
+    let done = count(found.state.counts().completed(), "iteration");
     let what = clip_line(found.procedure().unwrap_or(&found.contract.task), TASK_CHARS);
     let question = format!(
         "loop {} was interrupted after {done}: {what}\n\
@@ -176,10 +176,10 @@ pub fn resume_loop(arguments: &ResumeArgs) -> Result<Exit> {
     }
     let signals = Signals::listen()?;
     let mut reporter = Reporter::new(arguments.options.output);
-    if !record.is_live() && !record.state.git.pending_steps().is_empty() {
+    if !record.is_live() && !record.state.git().pending_steps().is_empty() {
         record = settle_steps(&home, &record, &signals, &mut reporter)?;
         if record.outcome() == Some(Outcome::Completed) {
-            return match record.state.git.describe_undone() {
+            return match record.state.git().describe_undone() {
                 Some(undone) => bail!("loop {} is completed, but {undone}", record.id),
                 None => Ok(Exit::SUCCESS),
             };
@@ -261,7 +261,7 @@ pub fn drive_or_detach(
         let flags = [("--json", json), ("-v", verbose), ("-q", quiet)];
         let flags: Vec<&str> = flags.iter().filter(|(_, on)| *on).map(|(flag, _)| *flag).collect();
         let (record, output) = hand_over(home, &record, &flags)?;
-        let (id, pid) = (&record.id, record.state.owner.process.pid);
+        let (id, pid) = (&record.id, record.state.owner().process.pid);
         let say = if json { print::err } else { print::out };
         say(&format!(
             "loop {id} runs in the background, process {pid}; its output is in {}\n\

@@ -78,7 +78,7 @@ pub fn show_story(arguments: &ShowArgs) -> Result<Exit> {
 
 /// Whether a chapter is an iteration, of the kind that `--only` names.
 fn is_iteration(chapter: &Chapter, only: Option<&str>) -> bool {
-    let StoryEvent::Iteration(iteration) = &chapter.what else { return false };
+    let StoryEvent::Iteration(iteration) = chapter.what() else { return false };
     match only {
         Some("no-progress") => iteration.evidence.progress == Progress::None,
         Some(kind) => variant_name(&iteration.evidence.status) == kind.replace('-', "_"),
@@ -135,7 +135,7 @@ fn show_iteration(
     let Some(picked) = story.picked() else {
         let id = &record.id;
         if number != record.iteration() || !record.is_live() {
-            let ended = record.state.completed;
+            let ended = record.state.counts().completed();
             bail!(Failure::new(
                 format!("loop {id} has no iteration {number}: {ended} ended"),
                 format!("crew show {id}")

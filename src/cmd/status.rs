@@ -183,7 +183,7 @@ fn show_json(home: &Home, loops: &[Loop]) {
 fn waiting_windows(home: &Home) -> Vec<WindowRow> {
     let windows = store::windows::list_windows(home);
     let mut loops = if windows.is_empty() { Vec::new() } else { store::load_all(home) };
-    loops.retain(|record| record.state.status == Status::Waiting && !owner_is_gone(home, record));
+    loops.retain(|record| record.state.status() == Status::Waiting && !owner_is_gone(home, record));
     list::window_rows(&windows, &loops, clock::now().wall)
 }
 

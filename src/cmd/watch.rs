@@ -234,7 +234,7 @@ impl<'a> Desk<'a> {
     fn describe_chosen(&mut self) {
         let chosen = self.board.chosen.as_ref().and_then(|id| self.machine.record(id));
         let Some(record) = chosen else { return };
-        let key = Some((record.id.clone(), record.state.generation));
+        let key = Some((record.id.clone(), record.state.generation()));
         if self.described != key {
             self.board.iterations = last_iterations(self.home, record, ITERATIONS);
             self.described = key;

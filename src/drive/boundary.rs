@@ -125,8 +125,8 @@ fn open_under(home: &Home, id: &LoopId, lock: Lock) -> Result<Option<Open>> {
 pub fn reopen_boundary(home: &Home, known: &Loop, memory: &Loop) -> Result<Option<Open>> {
     let lock = patient_lock(home, &memory.id)?;
     let before = recover_record(home, known, memory)?;
-    let is_ours = before.state.owner == memory.state.owner;
-    if !is_ours || matches!(before.state.status, Status::Paused | Status::Finished) {
+    let is_ours = *before.state.owner() == *memory.state.owner();
+    if !is_ours || matches!(before.state.status(), Status::Paused | Status::Finished) {
         return Ok(None);
     }
     Ok(Some(Open::for_record(home, before, Some(lock))))
@@ -137,7 +137,7 @@ pub fn reopen_boundary(home: &Home, known: &Loop, memory: &Loop) -> Result<Optio
 pub fn recover_record(home: &Home, known: &Loop, memory: &Loop) -> Result<Loop> {
     let held = store::hold_loop(home, &memory.id, LOCK_WAIT)?;
     let next = match held.load() {
-        Ok(found) if found.state.owner != memory.state.owner => return Ok(found),
+        Ok(found) if *found.state.owner() != *memory.state.owner() => return Ok(found),
         Ok(found) => reconcile_records(known, memory, &found),
         Err(StoreError::Absent(_) | StoreError::Corrupt { .. }) => memory.clone(),
         Err(error) => return Err(error.into()),
@@ -249,7 +249,7 @@ impl Open {
             let mark = format!("environment-{}", &hash(remark.as_bytes())[..8]);
             held.note_once(record, &mark, &remark)?;
         }
-        let asleep = now.asleep_since(record.state.began).to_std().unwrap_or_default();
+        let asleep = now.asleep_since(record.state.time().began()).to_std().unwrap_or_default();
         let stopped = Duration::from_millis(facts.seen.agent.missed_ms);
         for (what, long) in [("asleep", asleep), ("stopped", stopped)] {
             if long >= SLEEP_NOTED {
@@ -258,9 +258,9 @@ impl Open {
             }
         }
         let is_blind = record.contract.limits.stall > 0
-            && record.state.tree.is_some()
+            && record.state.seen().tree().is_some()
             && facts.tree.is_none()
-            && facts.seen.needed_looks(&record.contract).tree;
+            && facts.seen.needed_looks(&record.contract).tree();
         let is_news = is_blind && held.note_once(record, "unwatched", tree::NO_STALL_RULE)?;
         Ok(if is_news { Some(tree::NO_STALL_RULE.to_owned()) } else { None })
     }
@@ -298,7 +298,7 @@ pub fn conclude_iteration(record: &Loop, facts: &Facts, closing: DriverNotes) ->
         _ => decision,
     };
     let mut next = apply_decision(judged.clone(), &decision);
-    next.state.git_mut().pending = Pending::after_boundary(&next, judged.counted);
+    next.state.git_mut().pending = Pending::after_boundary(&next, judged.counted());
     *next.state.session_mut() = closing.memory;
     next.state.name_window(match (&decision, closing.turn) {
         (Decision::Wait { until, .. }, Some(turn)) if *until == turn.at => Some(turn.account),
@@ -316,7 +316,7 @@ pub fn conclude_iteration(record: &Loop, facts: &Facts, closing: DriverNotes) ->
 /// Names what the iteration left. An iteration that a request broke off, even while it was judged,
 /// is not counted and has no end: it runs again.
 fn name_the_end(home: &Home, record: &Loop, judged: &Judged, facts: &Facts) {
-    if let (true, Some(agents)) = (judged.counted, &facts.tree) {
+    if let (true, Some(agents)) = (judged.counted(), &facts.tree) {
         tree::name_the_end(home, record, agents, facts.tree_checked.as_ref());
     }
 }
@@ -336,8 +336,8 @@ const SLEEP_NOTED: Duration = Duration::from_secs(60);
 /// pause, a wake or a resume, even by the same session: each of them starts the iteration again.
 fn is_the_same_iteration(before: &Loop, now: &Loop) -> bool {
     now.is_live()
-        && now.state.boundaries == before.state.boundaries
-        && now.state.began == before.state.began
+        && now.state.counts().boundaries() == before.state.counts().boundaries()
+        && now.state.time().began() == before.state.time().began()
 }
 
 fn boundary_event(judged: &Judged, decision: &Decision, next: &Loop) -> Event {
@@ -351,7 +351,7 @@ fn boundary_event(judged: &Judged, decision: &Decision, next: &Loop) -> Event {
     Event::Boundary {
         decision,
         why,
-        elapsed_ms: if judged.counted { next.elapsed_ms.last().copied() } else { None },
+        elapsed_ms: if judged.counted() { next.elapsed_ms.last().copied() } else { None },
         state: Box::new(next.state.clone()),
     }
 }
@@ -365,12 +365,13 @@ const MARK_BYTES: u64 = 64;
 /// Marks, before they are recorded, that the messages in a session's next prompt are not out yet:
 /// those of the last boundary, and those that a resume took from the queue.
 pub fn mark_undelivered(home: &Home, next: &Loop) -> io::Result<()> {
-    let has_words = next.state.evidence.as_ref().is_some_and(|last| !last.words.is_empty());
-    if next.driver() != Driver::Session || !(has_words || next.state.told > 0) {
+    let has_words =
+        next.state.seen().evidence().as_ref().is_some_and(|last| !last.words.is_empty());
+    if next.driver() != Driver::Session || !(has_words || next.state.exchange().told() > 0) {
         return Ok(());
     }
     // The mark belongs to one boundary's prompt: messages of an earlier one are not repeated.
-    let boundaries = next.state.boundaries.to_string();
+    let boundaries = next.state.counts().boundaries().to_string();
     disk::write(&undelivered_file(home, &next.id), boundaries.as_bytes(), Durability::Process)
 }
 
@@ -380,7 +381,7 @@ pub fn take_back(home: &Home, record: &mut Loop) -> io::Result<()> {
         return Ok(());
     }
     let mark = disk::read_text(&undelivered_file(home, &record.id), MARK_BYTES)?;
-    if mark.is_none_or(|of| of != record.state.boundaries.to_string()) {
+    if mark.is_none_or(|of| of != record.state.counts().boundaries().to_string()) {
         return Ok(());
     }
     record.state.take_back_prompt();

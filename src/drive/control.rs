@@ -45,7 +45,7 @@ pub fn pause_loop(
 ) -> Result<(Loop, PauseResult)> {
     let _lock = end::between_starts(home, id)?;
     let record = store::load(home, id)?;
-    match record.state.status {
+    match record.state.status() {
         Status::Finished => return Ok((record, PauseResult::Over)),
         Status::Paused => return Ok((record, PauseResult::Already)),
         Status::Running | Status::Waiting => {}
@@ -56,9 +56,9 @@ pub fn pause_loop(
     let breaks_off = match record.driver() {
         Driver::Process => at_once || owner_is_gone(home, &record),
         // After Esc nothing runs whose end a pause could wait for.
-        Driver::Session => is_marked(&record, record.state.session.transcript.as_deref()),
+        Driver::Session => is_marked(&record, record.state.session().transcript.as_deref()),
     };
-    if record.state.due.is_none() && !breaks_off {
+    if record.state.wait().due().is_none() && !breaks_off {
         return Ok((record, PauseResult::AfterIteration));
     }
     match pause_now(home, id, &format!("paused by the {}", by.label())) {
@@ -79,7 +79,7 @@ pub fn pause_loop(
 pub fn pause_now(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
     let mut was_at_work = false;
     let record = move_on(home, id, what, |record| {
-        was_at_work = record.state.status == Status::Running;
+        was_at_work = record.state.status() == Status::Running;
         stop_wait(home, record);
     })?;
     // A run's own process does this once its agent has ended; a wait has done it.
@@ -112,8 +112,8 @@ pub fn wake_loop(
     words: Option<&str>,
 ) -> Result<Option<Loop>> {
     let record = store::load(home, id)?;
-    let waits = record.state.status == Status::Waiting && record.driver() == Driver::Process;
-    if !waits || owner_life(&record.state.owner) != Life::Alive {
+    let waits = record.state.status() == Status::Waiting && record.driver() == Driver::Process;
+    if !waits || owner_life(record.state.owner()) != Life::Alive {
         return Ok(None);
     }
     if !changes.is_empty() {
@@ -128,7 +128,7 @@ pub fn wake_loop(
 /// Changes the limits of a live loop.
 pub fn set_limits(home: &Home, id: &LoopId, changes: &LimitChanges, by: Actor) -> Result<Loop> {
     let (held, record) = hold_live(home, id)?;
-    let is_running = record.state.status == Status::Running;
+    let is_running = record.state.status() == Status::Running;
     let spent_ms = if is_running { spent_ms(&record) } else { 0 };
     let limits = change_limits(changes, &record, spent_ms);
     if by == Actor::Agent && !limits.are_within(&record.contract.limits) {
@@ -167,7 +167,9 @@ pub fn check_message(words: &str) -> Result<String> {
 pub fn add_message(home: &Home, id: &LoopId, words: &str) -> Result<Loop> {
     let words = check_message(words)?;
     let (held, record) = hold_live(home, id)?;
-    if record.state.messages.len().saturating_sub(record.state.told) >= WORDS_MAX {
+    if record.state.exchange().messages().len().saturating_sub(record.state.exchange().told())
+        >= WORDS_MAX
+    {
         refuse!(
             "{WORDS_MAX} messages are already waiting",
             "the agent gets them with its next prompt"
@@ -195,7 +197,7 @@ pub fn move_on(
 ) -> Result<Loop> {
     let (held, record) = hold_live(home, id)?;
     let record = held.change(&record, what, change)?;
-    if let Some(session_id) = &record.state.owner.session_id {
+    if let Some(session_id) = &record.state.owner().session_id {
         wakes::clear_companions(home, session_id, None);
     }
     let _ = view::write_view(&record);

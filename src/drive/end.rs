@@ -80,7 +80,7 @@ pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
     let _ = view::write_view(&record);
     store::give_up_room(home, &record.id);
     let _ = windows::free_turns(home, &record.id, now);
-    if let Some(session_id) = &record.state.owner.session_id {
+    if let Some(session_id) = &record.state.owner().session_id {
         release_session(home, session_id, &record.id);
     }
     EndedLoop { record, page, turn_continues: false }
@@ -89,7 +89,7 @@ pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
 /// Whether another crew exists that ends what it started: TERM, 5 s, KILL. Nothing on another
 /// machine can be ended from here.
 fn is_left_to_its_crew(record: &Loop) -> bool {
-    let owner = &record.state.owner;
+    let owner = record.state.owner();
     match owner_life(owner) {
         Life::Gone => false,
         Life::Alive => record.driver() == Driver::Process && !is_ours(record),
@@ -199,7 +199,7 @@ pub fn cancel_locked(
             Ok(EndAttempt::Ended(Box::new(wind_up(home, *record))))
         }
         // The request is in force even where nothing can be recorded.
-        Err(_) if owner_life(&record.state.owner) == Life::Alive => {
+        Err(_) if owner_life(record.state.owner()) == Life::Alive => {
             Ok(EndAttempt::LeftToTheBoundary)
         }
         attempt => attempt,
@@ -208,7 +208,7 @@ pub fn cancel_locked(
 
 /// The error for a request that could not be left, with a hint that needs no disk.
 pub fn not_left(record: &Loop, error: io::Error) -> Error {
-    let owner = &record.state.owner;
+    let owner = record.state.owner();
     if record.driver() == Driver::Session || owner_life(owner) != Life::Alive {
         return error.into();
     }
@@ -223,7 +223,7 @@ pub fn not_left(record: &Loop, error: io::Error) -> Error {
 /// Ends a paused loop that was switched off in its view, because no boundary will look at it.
 /// `None` for any other.
 pub fn obey_view(home: &Home, record: &Loop) -> Result<Option<EndAttempt>> {
-    let is_paused = record.state.status == Status::Paused;
+    let is_paused = record.state.status() == Status::Paused;
     if !is_paused || view::compare_view(record) != ViewState::Deactivated {
         return Ok(None);
     }
@@ -243,11 +243,11 @@ pub fn end_leftovers(home: &Home, record: &Loop) {
 /// `None` if there are none.
 pub fn unproved_note(record: &Loop) -> Option<String> {
     if record.driver() != Driver::Process
-        || !record.state.owner.is_of_this_start(host::this_host().as_ref())
+        || !record.state.owner().is_of_this_start(host::this_host().as_ref())
     {
         return None;
     }
-    let found = descendants::find_unproved(&record.place.checkout, &record.state.owner.process);
+    let found = descendants::find_unproved(&record.place.checkout, &record.state.owner().process);
     if found.is_empty() {
         return None;
     }
@@ -260,7 +260,7 @@ pub fn unproved_note(record: &Loop) -> Option<String> {
 
 /// Ends the groups that a loop's crew noted, if their ids still mean the same processes.
 pub fn end_groups(home: &Home, record: &Loop) {
-    let is_of_this_start = record.state.owner.is_of_this_start(host::this_host().as_ref());
+    let is_of_this_start = record.state.owner().is_of_this_start(host::this_host().as_ref());
     groups::end_leftovers(&home.groups_folder(&record.id), is_of_this_start);
 }
 
@@ -293,7 +293,7 @@ pub fn end_loop(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Res
         return Ok(EndAttempt::Over(Box::new(record)));
     }
     let what = ending.reason.to_string();
-    let breaks_off = record.state.status == Status::Running;
+    let breaks_off = record.state.status() == Status::Running;
     let was_at_work = agent_works(home, &record);
     let turn_continues = was_at_work && needs_hooks(home, &record);
     let mut late = None;
@@ -326,8 +326,8 @@ pub fn left_uncounted(home: &Home, record: &mut Loop) -> NoteKind {
 /// Waits for the crew of a run that is over or paused, which is recorded before crew commits and
 /// pushes. Fails if it stays.
 pub fn let_end(record: &Loop) -> Result<()> {
-    let owner = &record.state.owner;
-    let is_driven = matches!(record.state.status, Status::Running | Status::Waiting);
+    let owner = record.state.owner();
+    let is_driven = matches!(record.state.status(), Status::Running | Status::Waiting);
     if is_driven || record.driver() == Driver::Session || is_ours(record) {
         return Ok(());
     }
@@ -354,7 +354,7 @@ pub fn record_ending(home: &Home, record: &mut Loop, ending: Ending) {
     usage::catch_up(record);
     record.state.finish(ending, worked_ms);
     // A crew that is gone reacts to nothing.
-    if owner_life(&record.state.owner) == Life::Alive {
+    if owner_life(record.state.owner()) == Life::Alive {
         record.state.git_mut().pending = Pending::after_boundary(record, false);
     }
 }

@@ -203,14 +203,14 @@ pub fn owner_is(owner: &Owner, process: &ProcessIdentity) -> bool {
 
 /// Whether this process owns a loop.
 pub fn is_ours(record: &Loop) -> bool {
-    own_process().is_ok_and(|me| owner_is(&record.state.owner, &me.process))
+    own_process().is_ok_and(|me| owner_is(record.state.owner(), &me.process))
 }
 
 /// Awake milliseconds since the running iteration, or a wait, began. Zero if another machine
 /// counted them, or this machine did before it was restarted.
 pub fn spent_ms(record: &Loop) -> u64 {
-    if record.state.owner.is_of_this_start(host::this_host().as_ref()) {
-        clock::now().awake_ms.saturating_sub(record.state.began.awake_ms)
+    if record.state.owner().is_of_this_start(host::this_host().as_ref()) {
+        clock::now().awake_ms.saturating_sub(record.state.time().began().awake_ms)
     } else {
         0
     }
@@ -218,7 +218,7 @@ pub fn spent_ms(record: &Loop) -> u64 {
 
 /// Why a live loop of another machine is left alone; `None` for a loop of this machine.
 pub fn on_another_host(record: &Loop) -> Option<Failure> {
-    let (id, owner) = (&record.id, &record.state.owner);
+    let (id, owner) = (&record.id, record.state.owner());
     let name = &owner.host.as_ref()?.name;
     if owner_life(owner) != Life::Elsewhere {
         return None;
@@ -245,23 +245,24 @@ pub fn end_mark(home: &Home, id: &LoopId) -> PathBuf {
 /// session ended. A paused run has no owner to lose: its crew exited cleanly, and the loop stays
 /// paused.
 pub fn owner_is_gone(home: &Home, record: &Loop) -> bool {
-    let is_paused_run = record.state.status == Status::Paused && record.driver() == Driver::Process;
+    let is_paused_run =
+        record.state.status() == Status::Paused && record.driver() == Driver::Process;
     record.is_live()
         && !is_paused_run
         && (disk::exists(&end_mark(home, &record.id))
-            || owner_life(&record.state.owner) == Life::Gone)
+            || owner_life(record.state.owner()) == Life::Gone)
 }
 
 /// Whether its agent is at work now, as far as this machine knows.
 pub fn agent_works(home: &Home, record: &Loop) -> bool {
-    record.state.status == Status::Running && !owner_is_gone(home, record)
+    record.state.status() == Status::Running && !owner_is_gone(home, record)
 }
 
 /// Whether a session's hooks are to judge it: its client lives, and no pause holds it.
 pub fn needs_hooks(home: &Home, record: &Loop) -> bool {
     record.driver() == Driver::Session
-        && !matches!(record.state.status, Status::Paused | Status::Finished)
-        && owner_life(&record.state.owner) == Life::Alive
+        && !matches!(record.state.status(), Status::Paused | Status::Finished)
+        && owner_life(record.state.owner()) == Life::Alive
         && !owner_is_gone(home, record)
 }
 

@@ -49,7 +49,7 @@ pub fn read_page(home: &Home, record: &Loop) -> Page {
 pub fn page_of_story(home: &Home, record: &Loop, story: &Story, is_moved: bool) -> Page {
     let mut record = record.clone();
     // Its own crew is about to react.
-    let is_its_own = owner_life(&record.state.owner) == Life::Alive;
+    let is_its_own = owner_life(record.state.owner()) == Life::Alive;
     record.state.git_mut().pending.reaction &= !is_its_own;
     let record = &record;
     let kept = in_snapshots(home, record, is_moved);
@@ -74,7 +74,7 @@ pub fn page_of_story(home: &Home, record: &Loop, story: &Story, is_moved: bool) 
         None | Some(Outcome::Completed) => None,
         Some(_) => store::view::newest_handoff(record),
     };
-    let is_running = record.state.status == Status::Running;
+    let is_running = record.state.status() == Status::Running;
     let awake_ms = page.awake_ms + if is_running { spent_ms(record) } else { 0 };
     Page { awake_ms, handoff: handoff.map(|(file, _)| file.display().to_string()), ..page }
 }
@@ -101,8 +101,8 @@ pub fn read_story(home: &Home, record: &Loop, pick: Option<u32>) -> io::Result<S
 /// The commits that crew made, the oldest first.
 fn by_crew(story: &Story) -> Vec<OwnCommit> {
     let mut commits: Vec<OwnCommit> = Vec::new();
-    for chapter in story.chapters.iter() {
-        let StoryEvent::Changed { about, .. } = &chapter.what else { continue };
+    for chapter in story.chapters().iter() {
+        let StoryEvent::Changed { about, .. } = chapter.what() else { continue };
         match about {
             NoteKind::Rebased(_) => {
                 for commit in &mut commits {
@@ -143,14 +143,14 @@ pub fn write_result(home: &Home, record: &Loop, commits: &Commits, now: DateTime
     let mut result = json!({
         "schema": 1,
         "id": record.id,
-        "generation": record.state.generation,
+        "generation": record.state.generation(),
         "outcome": record.outcome(),
-        "ending": record.state.ending,
-        "iterations": record.state.completed,
-        "awake_ms": record.state.awake_ms,
-        "usage": record.state.usage,
-        "ended_at": record.state.ended_at.unwrap_or(now),
-        "proved_at": record.state.proved_at,
+        "ending": record.state.end().ending(),
+        "iterations": record.state.counts().completed(),
+        "awake_ms": record.state.time().awake_ms(),
+        "usage": record.state.work().usage(),
+        "ended_at": record.state.end().ended_at().unwrap_or(now),
+        "proved_at": record.state.end().proved_at(),
     });
     if let (Some(result), Ok(Value::Object(commits))) =
         (result.as_object_mut(), serde_json::to_value(commits))
@@ -191,5 +191,5 @@ pub fn collect_commits(
 pub fn read_result(home: &Home, record: &Loop) -> Option<Value> {
     let result: Value = read_json(&home.loop_file(&record.id, "result.json"), RESULT_BYTES)?;
     let generation = result.get("generation").and_then(Value::as_u64);
-    (generation >= Some(record.state.generation)).then_some(result)
+    (generation >= Some(record.state.generation())).then_some(result)
 }

@@ -100,18 +100,18 @@ pub fn resume_loop(
     let lowered = set_limits(&mut record, changes)?;
     let is_run = new_owner.owner.driver == Driver::Process;
     refuse_the_spent(&record, &spell_resume(&new_owner.owner))?;
-    let messages = record.state.messages.len();
+    let messages = record.state.exchange().messages().len();
     let adapted = adapt(&mut record)?;
-    let has_message = record.state.messages.len() > messages;
+    let has_message = record.state.exchange().messages().len() > messages;
     end::end_leftovers(home, &record);
     // Nobody has seen what its agent did last. A session may resume its own loop, which it drives.
-    let is_open = record.state.status == Status::Running;
+    let is_open = record.state.status() == Status::Running;
     if is_open {
         tree::close_tree(home, &record);
     }
     let was_gone = is_open && owner_is_gone(home, &record);
     let late = if was_gone { Some(end::left_uncounted(home, &mut record)) } else { None };
-    let former = record.state.owner.session_id.clone();
+    let former = record.state.owner().session_id.clone();
     let is_another = former.is_none() || former != new_owner.owner.session_id;
     let made = if is_another { handoff::for_the_next(home, &record) } else { None };
     let accepted = if is_run {
@@ -233,7 +233,7 @@ fn look_around(home: &Home, found: &Loop, owner: &Owner) -> Result<()> {
 
 /// Takes the loop's pointer and wakes from its former session.
 fn release_former(home: &Home, former: Option<String>, record: &Loop) {
-    match (former, &record.state.owner.session_id) {
+    match (former, &record.state.owner().session_id) {
         (Some(former), now) if Some(&former) != now.as_ref() => {
             end::release_session(home, &former, &record.id);
         }
@@ -245,7 +245,7 @@ fn release_former(home: &Home, former: Option<String>, record: &Loop) {
 
 /// Whether its crew was killed before it could end what it had started.
 fn is_cut_off(home: &Home, record: &Loop) -> bool {
-    let reason = record.state.ending.as_ref().map(|ending| &ending.reason);
+    let reason = record.state.end().ending().as_ref().map(|ending| &ending.reason);
     owner_is_gone(home, record) || reason == Some(&gone_reason(record))
 }
 
@@ -265,9 +265,10 @@ fn hand_over(home: &Home, record: &mut Loop, new_owner: NewOwner) {
 fn refuse_resume(home: &Home, record: &Loop, new_owner: &Owner) -> Result<()> {
     refuse_the_completed(record)?;
     let id = &record.id;
-    let owner = &record.state.owner;
-    let is_paused_run = record.state.status == Status::Paused && record.driver() == Driver::Process;
-    let runs = matches!(record.state.status, Status::Running | Status::Waiting);
+    let owner = record.state.owner();
+    let is_paused_run =
+        record.state.status() == Status::Paused && record.driver() == Driver::Process;
+    let runs = matches!(record.state.status(), Status::Running | Status::Waiting);
     if let (true, Some(elsewhere)) = (runs || is_paused_run, on_another_host(record)) {
         bail!(elsewhere);
     }
@@ -358,7 +359,7 @@ fn adapt_record(
     record.place.repository = repository;
     // Once an iteration has been committed, changed files may be the agent's.
     let had_commits = record.contract.run.as_ref().is_some_and(|had| had.git.commit);
-    let is_the_users = !had_commits || record.state.completed == 0;
+    let is_the_users = !had_commits || record.state.counts().completed() == 0;
     let commits = run.git.commit && record.place.repository.is_some();
     let now = git::read_head(&record.place.checkout).0;
     if *options.process.push() {

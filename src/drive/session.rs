@@ -216,7 +216,7 @@ fn start_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
 
 /// Pauses a loop: at once where the user broke off its agent's turn, whose end will not come.
 fn pause_session(home: &Home, hook: &Hook<'_>, record: &Loop) -> Result<(Loop, PauseResult)> {
-    let is_running = record.state.status == Status::Running;
+    let is_running = record.state.status() == Status::Running;
     if is_running && is_ours(record, hook) && transcript::broke_off(record, hook) {
         let record = control::pause_now(home, &record.id, "paused by the user")?;
         return Ok((record, PauseResult::Now));
@@ -277,7 +277,7 @@ fn handle_prompt(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
         let paused = control::pause_now(home, &record.id, what)?;
         return Ok(EventResult::BrokenOff(Box::new(paused)));
     }
-    if record.state.due.is_some() {
+    if record.state.wait().due().is_some() {
         // The loop continues from the end of this turn: a wake in the middle of it would be one too
         // many. A wake has used up its ticket, so what the client notifies of is the end of a task,
         // and the hold ends with it.

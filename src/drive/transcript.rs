@@ -15,7 +15,7 @@ const SINCE_BYTES: u64 = 1 << 20;
 
 /// The dialog at which a loop's client still waits.
 pub fn waiting_dialog(record: &Loop) -> Option<&Dialog> {
-    let dialog = record.state.session.dialog.as_ref();
+    let dialog = record.state.session().dialog.as_ref();
     dialog.filter(|dialog| is_at_work(record) && still_waits(record, dialog))
 }
 
@@ -25,7 +25,7 @@ pub fn still_waits(record: &Loop, dialog: &Dialog) -> bool {
     if disk::size(file) == known {
         return true;
     }
-    let reader = clients::client_of(&record.state.owner).transcript().as_ref();
+    let reader = clients::client_of(record.state.owner()).transcript().as_ref();
     let Some((reader, call)) = reader.zip(dialog.call.as_deref()) else { return false };
     let since = disk::read_end(file, known, SINCE_BYTES);
     since.is_ok_and(|(since, is_cut)| !is_cut && !(*reader.has_result())(&since, call))
@@ -33,7 +33,7 @@ pub fn still_waits(record: &Loop, dialog: &Dialog) -> bool {
 
 /// Whether the agent, or a job that it left behind, may be at work.
 pub fn is_at_work(record: &Loop) -> bool {
-    matches!(record.state.status, Status::Running | Status::Waiting)
+    matches!(record.state.status(), Status::Running | Status::Waiting)
 }
 
 // Whether the user broke off the agent's turn (Esc), which no event reports. The client leaves a
@@ -54,9 +54,9 @@ pub fn broke_off(record: &Loop, hook: &Hook<'_>) -> bool {
 
 /// Whether the transcript holds the client's mark since the last boundary.
 pub fn is_marked(record: &Loop, file: Option<&Path>) -> bool {
-    let reader = clients::client_of(&record.state.owner).transcript().as_ref();
+    let reader = clients::client_of(record.state.owner()).transcript().as_ref();
     file.zip(reader).is_some_and(|(file, reader)| {
-        let tail = disk::read_end(file, record.state.session.transcript_bytes, MARK_WITHIN);
+        let tail = disk::read_end(file, record.state.session().transcript_bytes, MARK_WITHIN);
         tail.is_ok_and(|(tail, _)| (*reader.interrupted())(&tail))
     })
 }
@@ -64,7 +64,7 @@ pub fn is_marked(record: &Loop, file: Option<&Path>) -> bool {
 /// Whether this event is of another turn than the start or resume, no stop of which was seen.
 /// Later turns may be a companion's: of those the record knows no more than their last stop.
 fn is_taken_back(record: &Loop, hook: &Hook<'_>) -> bool {
-    let memory = &record.state.session;
+    let memory = record.state.session();
     let turns = memory.prompt_id.as_ref().zip(hook.turn().as_ref());
     *hook.client.turns().steers_within_the_turn()
         && memory.last_stop.is_none()
@@ -74,14 +74,15 @@ fn is_taken_back(record: &Loop, hook: &Hook<'_>) -> bool {
 /// Whether the user took a loop's first prompt back before the agent answered a word of it. Nothing
 /// is lost with such a loop. Without a transcript nobody knows.
 pub fn is_withdrawn(record: &Loop, hook: &Hook<'_>) -> bool {
-    let is_its_first = record.state.status == Status::Running && record.state.boundaries == 0;
+    let is_its_first =
+        record.state.status() == Status::Running && record.state.counts().boundaries() == 0;
     is_its_first && is_taken_back(record, hook) && has_no_answer(record, hook) == Some(true)
 }
 
 fn has_no_answer(record: &Loop, hook: &Hook<'_>) -> Option<bool> {
     let (file, reader) = hook.readable_transcript()?;
     let mut answers = 0;
-    let start = record.state.session.transcript_bytes;
+    let start = record.state.session().transcript_bytes;
     let read = disk::read_lines(file, start, ANSWER_WITHIN, |line, cut| {
         let is_one = if cut {
             (*reader.may_hold_a_message())(line)

@@ -67,9 +67,10 @@ pub fn begin_tree(home: &Home, subject: &Loop) -> TreeBegun {
     let found = without_cut_off(&snapshots, subject, &snapshot.commit);
     let is_cut_off = found.is_some();
     let snapshot = Snapshot { commit: found.unwrap_or(snapshot.commit), ..snapshot };
-    let is_known = subject.state.completed == 0 && snapshots.as_found(&subject.id).is_some();
+    let is_known =
+        subject.state.counts().completed() == 0 && snapshots.as_found(&subject.id).is_some();
     // A kill before the name must not leave a tree as found without its lists.
-    let kept_lists = if subject.state.completed == 0 && !is_known {
+    let kept_lists = if subject.state.counts().completed() == 0 && !is_known {
         let status = git::look_at_tree(&subject.place.checkout).unwrap_or_default();
         let paths = status.into_iter().map(|change| change.path.display().to_string());
         let yours: Vec<String> = paths.collect();
@@ -77,7 +78,7 @@ pub fn begin_tree(home: &Home, subject: &Loop) -> TreeBegun {
     } else {
         Ok(())
     };
-    let _ = match subject.state.completed {
+    let _ = match subject.state.counts().completed() {
         0 if is_known && is_cut_off => snapshots.name(&subject.id, CHECKED, &snapshot.commit),
         0 if is_known => Ok(()),
         completed => snapshots.end(&subject.id, completed, &snapshot.commit),
@@ -100,7 +101,7 @@ pub fn begin_protection(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
     if record.contract.protect.is_empty() {
         return Ok(Vec::new());
     }
-    let begun = match &record.state.trees.snapshot {
+    let begun = match record.state.seen().trees().snapshot() {
         Some(now) => protect::begin_protection(home, record, now),
         None => Err("no snapshot can be taken here".to_owned()),
     };
@@ -121,7 +122,7 @@ pub fn begin_protection(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
 /// the iteration, which runs again, and what a person changed since does not. `None` if no attempt
 /// did anything.
 fn without_cut_off(snapshots: &Snapshots, subject: &Loop, now: &str) -> Option<String> {
-    let before = subject.state.trees.snapshot.as_ref()?;
+    let before = subject.state.seen().trees().snapshot().as_ref()?;
     let left = snapshots.named(&subject.id, ENDED)?;
     take_without(snapshots, now, before, &left).ok().filter(|found| found != now)
 }
@@ -157,12 +158,12 @@ pub fn look_at_tree(home: &Home, subject: &Loop) -> Option<TreeSeen> {
 /// Whether the tree is what the record remembers: an attempt that was cut off leaves another.
 pub fn is_remembered(home: &Home, subject: &Loop) -> bool {
     look_at_tree(home, subject)
-        .is_none_or(|seen| subject.state.tree.as_ref() == Some(&seen.identity))
+        .is_none_or(|seen| subject.state.seen().tree().as_ref() == Some(&seen.identity))
 }
 
 /// Whether the tree that the record remembers is the one that the loop found.
 pub fn is_as_found(home: &Home, subject: &Loop) -> bool {
-    Snapshots::of(home, subject).as_found(&subject.id) == subject.state.trees.snapshot
+    Snapshots::of(home, subject).as_found(&subject.id) == *subject.state.seen().trees().snapshot()
 }
 
 /// Whether a tree is the one that the loop found; `None` if that is not known. What no snapshot
@@ -171,7 +172,7 @@ pub fn is_unchanged(home: &Home, subject: &Loop, seen: &TreeSeen) -> Option<bool
     let found = Snapshots::of(home, subject).as_found(&subject.id)?;
     let is_whole = seen.repositories.is_empty() && seen.left_out.is_empty();
     let is_same = found == *seen.snapshot.as_ref()?;
-    Some(is_same && (is_whole || subject.state.trees.began_as(&seen.identity)))
+    Some(is_same && (is_whole || subject.state.seen().trees().began_as(&seen.identity)))
 }
 
 /// A look after crew or the checks before the first iteration changed the tree: the end of the last
@@ -180,13 +181,13 @@ pub fn is_unchanged(home: &Home, subject: &Loop, seen: &TreeSeen) -> Option<bool
 /// is.
 pub fn look_again(home: &Home, subject: &Loop, left: Option<&str>) -> Option<TreeSeen> {
     let (snapshots, snapshot) = take_snapshot(home, subject)?;
-    let commit = match &subject.state.trees.snapshot {
+    let commit = match subject.state.seen().trees().snapshot() {
         Some(before) => take_without(&snapshots, &snapshot.commit, before, left?).ok()?,
         None => snapshot.commit.clone(),
     };
     let snapshot = Snapshot { commit, ..snapshot };
-    if subject.state.trees.snapshot.as_ref() != Some(&snapshot.commit) {
-        let _ = match subject.state.completed {
+    if subject.state.seen().trees().snapshot().as_ref() != Some(&snapshot.commit) {
+        let _ = match subject.state.counts().completed() {
             0 => snapshots.name(&subject.id, CHECKED, &snapshot.commit),
             completed => snapshots.end(&subject.id, completed, &snapshot.commit),
         };
@@ -200,7 +201,7 @@ pub fn look_after_a_rest(home: &Home, subject: &Loop) -> Option<TreeSeen> {
     if !subject.watches_the_tree() {
         return None;
     }
-    let was = subject.state.trees.snapshot.as_deref()?;
+    let was = subject.state.seen().trees().snapshot().as_deref()?;
     let left = Snapshots::of(home, subject).named(&subject.id, ENDED);
     let seen = look_again(home, subject, Some(left.as_deref().unwrap_or(was)))?;
     (seen.snapshot.as_deref() != Some(was)).then_some(seen)
@@ -208,19 +209,20 @@ pub fn look_after_a_rest(home: &Home, subject: &Loop) -> Option<TreeSeen> {
 
 /// What the agent changed since the last boundary; `None` without snapshots.
 pub fn tree_changes(home: &Home, subject: &Loop, seen: &TreeSeen) -> Option<Changes> {
-    let (before, now) = (subject.state.trees.snapshot.as_ref()?, seen.snapshot.as_ref()?);
-    let heads = subject.state.trees.head.as_ref().zip(seen.head.as_ref());
+    let (before, now) =
+        (subject.state.seen().trees().snapshot().as_ref()?, seen.snapshot.as_ref()?);
+    let heads = subject.state.seen().trees().head().as_ref().zip(seen.head.as_ref());
     let head = heads.and_then(|(before, now)| find_move(subject, before, now));
-    let is_new = subject.state.tree.as_ref() != Some(&seen.identity);
+    let is_new = subject.state.seen().tree().as_ref() != Some(&seen.identity);
     let left_out = if is_new { seen.left_out.clone() } else { Vec::new() };
-    let memory = &subject.state.trees;
+    let memory = subject.state.seen().trees();
     let all: BTreeSet<&String> =
-        memory.repositories.keys().chain(seen.repositories.keys()).collect();
+        memory.repositories().keys().chain(seen.repositories.keys()).collect();
     let changed = all
         .into_iter()
-        .filter(|path| memory.repositories.get(*path) != seen.repositories.get(*path));
+        .filter(|path| memory.repositories().get(*path) != seen.repositories.get(*path));
     let repositories: Vec<String> = changed.cloned().collect();
-    let elsewhere = new_elsewhere(subject, &memory.tips, &seen.tips);
+    let elsewhere = new_elsewhere(subject, memory.tips(), &seen.tips);
     let mut changes = Changes::default();
     if before != now {
         let snapshots = Snapshots::of(home, subject);
@@ -237,7 +239,7 @@ pub fn name_the_end(home: &Home, subject: &Loop, agents: &TreeSeen, checked: Opt
     reopen_tree(home, subject);
     let Some(agents) = &agents.snapshot else { return };
     let checked = checked.and_then(|checked| checked.snapshot.as_ref()).unwrap_or(agents);
-    if subject.state.trees.snapshot.as_ref() != Some(agents) || checked != agents {
+    if subject.state.seen().trees().snapshot().as_ref() != Some(agents) || checked != agents {
         let snapshots = Snapshots::of(home, subject);
         for commit in [agents, checked] {
             let _ = snapshots.end(&subject.id, subject.iteration(), commit);
@@ -247,7 +249,7 @@ pub fn name_the_end(home: &Home, subject: &Loop, agents: &TreeSeen, checked: Opt
 
 /// Whether nobody works for a loop: it is over or paused.
 pub fn is_at_rest(subject: &Loop) -> bool {
-    !matches!(subject.state.status, Status::Running | Status::Waiting)
+    !matches!(subject.state.status(), Status::Running | Status::Waiting)
 }
 
 /// Closes the tree if nobody may be at work after a boundary, which may have cut an iteration off.

@@ -74,7 +74,7 @@ pub fn read_meter(
     words: Option<&str>,
     it_counts: bool,
 ) -> MeterReading {
-    let memory = &before.state.session;
+    let memory = before.state.session();
     let file = hook.transcript().as_deref().or(memory.transcript.as_deref());
     if it_counts
         && let (Some(file), Some(words), Some(reader)) = (file, words, hook.transcript_reader())
@@ -98,10 +98,10 @@ pub fn read_meter(
 /// boundary stops the loop.
 pub fn catch_up(record: &mut Loop) {
     let state = &record.state;
-    let reader = clients::client_of(&state.owner).transcript().as_ref();
-    let file = state.session.transcript.as_deref();
+    let reader = clients::client_of(state.owner()).transcript().as_ref();
+    let file = state.session().transcript.as_deref();
     let MeterReading { usage, metered, .. } =
-        read_session(reader, file, &state.session.metered, BYTES_WHEN_IT_COUNTS);
+        read_session(reader, file, &state.session().metered, BYTES_WHEN_IT_COUNTS);
     if let Some(usage) = usage {
         record.state.session_mut().metered = metered;
         record.count_use(0, Some(&usage));
@@ -256,13 +256,13 @@ impl StartedAgent {
     fn for_record(home: &Home, record: &Loop) -> Option<Self> {
         let file = home.loop_file(&record.id, STARTED);
         let found: Self = store::read_json(&file, STARTED_BYTES)?;
-        (found.boundaries == record.state.boundaries).then_some(found)
+        (found.boundaries == record.state.counts().boundaries()).then_some(found)
     }
 }
 
 /// Remembers that an agent is started, whose output follows in the iteration's log.
 pub fn remember_agent(home: &Home, record: &Loop, agent: &str) {
-    let boundaries = record.state.boundaries;
+    let boundaries = record.state.counts().boundaries();
     let started = StartedAgent { boundaries, name: agent.to_owned(), id: env::random_number() };
     let file = home.loop_file(&record.id, STARTED);
     // Without it nothing is counted if this crew is killed; the loop itself does not need it.
@@ -280,7 +280,7 @@ pub fn mark_usage_counted(home: &Home, record: &mut Loop) {
 /// not reported until then is lost.
 pub fn add_late_usage(home: &Home, record: &mut Loop) {
     let Some(started) = StartedAgent::for_record(home, record) else { return };
-    if record.state.counted_late == Some(started.id) {
+    if record.state.work().counted_late() == Some(started.id) {
         return;
     }
     match read_usage(home, record, &started.name) {
@@ -296,7 +296,7 @@ fn read_usage(home: &Home, record: &Loop, agent: &str) -> Option<Usage> {
     let Run { agent: own, fallback, .. } = record.contract.run.as_ref()?;
     let agent = [own].into_iter().chain(fallback).find(|known| known.name == agent)?;
     // A record that is finished by now has the same number.
-    let iteration = record.state.completed + 1;
+    let iteration = record.state.counts().completed() + 1;
     let mut reader = agents::create_reader(agent);
     let mut is_cut = false;
     for (number, file) in logs::output_files(home, &record.id, iteration).into_iter().enumerate() {
@@ -363,7 +363,7 @@ mod tests {
 
         fn counted_tokens(&mut self) -> u64 {
             add_late_usage(&self.home, &mut self.record);
-            self.record.state.usage.tokens.total()
+            self.record.state.work().usage().tokens.total()
         }
     }
 
@@ -371,14 +371,14 @@ mod tests {
     fn usage_that_a_killed_agent_reported_is_counted_once_for_each_try() {
         let mut subject = KilledLoop::new();
         assert_eq!(subject.counted_tokens(), 0, "no agent was started");
-        assert!(!subject.record.state.usage.lost);
+        assert!(!subject.record.state.work().usage().lost);
         subject.start_agent(&format!("not an event\n{MILLION}\n{}", &MILLION[..50]));
         assert_eq!(subject.counted_tokens(), 1_000_000);
         // Its crew was killed again before it started another agent.
         assert_eq!(subject.counted_tokens(), 1_000_000);
         subject.start_agent(&format!("{}\n", MILLION.replace("m1", "m2")));
         assert_eq!(subject.counted_tokens(), 2_000_000);
-        assert!(subject.record.state.usage.cost > engine::usage::Money::default());
+        assert!(subject.record.state.work().usage().cost > engine::usage::Money::default());
     }
 
     #[test]
@@ -387,18 +387,21 @@ mod tests {
         let line = "x".repeat(1000) + "\n";
         subject.start_agent(&format!("{}{SUM}\n", line.repeat(11_000)));
         assert_eq!(subject.counted_tokens(), 1_000_000);
-        assert!(subject.record.state.usage.lost);
+        assert!(subject.record.state.work().usage().lost);
         // The next agent has a whole log of its own.
         subject.record.state.set("usage.lost", false);
         subject.start_agent(&format!("{SUM}\n"));
-        assert_eq!((subject.counted_tokens(), subject.record.state.usage.lost), (2_000_000, false));
+        assert_eq!(
+            (subject.counted_tokens(), subject.record.state.work().usage().lost),
+            (2_000_000, false)
+        );
     }
 
     #[test]
     fn usage_that_a_boundary_has_counted_is_not_counted_again() {
         let mut subject = KilledLoop::new();
         subject.start_agent(&format!("{MILLION}\n"));
-        subject.record.state.set("boundaries", subject.record.state.boundaries + 1);
+        subject.record.state.set("boundaries", subject.record.state.counts().boundaries() + 1);
         assert_eq!(subject.counted_tokens(), 0);
         subject.start_agent(&format!("{MILLION}\n"));
         mark_usage_counted(&subject.home, &mut subject.record);
@@ -412,6 +415,6 @@ mod tests {
         *agent = engine::record::Agent { name: "claude".to_owned(), ..Default::default() };
         subject.start_agent("hello\n");
         assert_eq!(subject.counted_tokens(), 0);
-        assert!(subject.record.state.usage.lost);
+        assert!(subject.record.state.work().usage().lost);
     }
 }

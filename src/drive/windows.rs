@@ -25,8 +25,8 @@ impl LoopTurn {
     /// same each time.
     pub fn is_awaited_by(&self, record: &Loop) -> bool {
         let state = &record.state;
-        let is_waiting = state.status == Status::Waiting && state.due == Some(self.at);
-        is_waiting && state.window.as_ref() == Some(&self.account)
+        let is_waiting = state.status() == Status::Waiting && state.wait().due() == Some(self.at);
+        is_waiting && state.wait().window().as_ref() == Some(&self.account)
     }
 
     /// Turns a record into that of a loop that waits for it.
@@ -45,7 +45,7 @@ pub fn account_with(record: &Loop, agent: Option<&Agent>) -> AccountId {
     match (&record.contract.run, agent, record.driver()) {
         (Some(run), Some(agent), Driver::Process) => AccountId::of_agent(run, agent),
         _ => AccountId {
-            name: clients::client_of(&record.state.owner).program().to_owned(),
+            name: clients::client_of(record.state.owner()).program().to_owned(),
             model: None,
         },
     }
@@ -67,12 +67,12 @@ pub fn learn_window(
 ) -> Option<String> {
     let (account, now) = (account_of(before), clock::now().wall);
     if let Some(limit) = MetLimit::from_boundary(before, seen, next) {
-        if limit.until > now {
+        if *limit.until() > now {
             let _ = windows::change_window(home, &account, |known| {
                 *known = Some(RateWindow::after_limit(known.take(), account.clone(), limit, now));
             });
         }
-        if next.state.status == Status::Waiting {
+        if next.state.status() == Status::Waiting {
             next.state.name_window(Some(account));
         }
         return None;
@@ -80,7 +80,7 @@ pub fn learn_window(
     if !was_answered(&seen.agent) {
         return None;
     }
-    let began = before.state.began.wall;
+    let began = before.state.time().began().wall;
     // Nearly always there is nothing to clear, and no lock to take.
     windows::read_window(home, &account).filter(|known| known.is_disproved_by(began, now))?;
     let cleared = windows::change_window(home, &account, |known| {
@@ -119,14 +119,16 @@ fn claim_turn(
 pub fn turn_after(home: &Home, before: &Loop) -> Option<LoopTurn> {
     let account = account_of(before);
     let window = closed_window(home, &account)?;
-    let clears = window.is_disproved_by(before.state.began.wall, clock::now().wall);
+    let clears = window.is_disproved_by(before.state.time().began().wall, clock::now().wall);
     if clears { None } else { turn_after_window(home, &account, &before.id) }
 }
 
 /// Whether a loop that waits for a turn should look again: the window of an account that it may use
 /// was cleared, or closed anew.
 pub fn has_moved(home: &Home, record: &Loop) -> bool {
-    let (Some(due), Some(own)) = (record.state.due, &record.state.window) else { return false };
+    let (Some(due), Some(own)) = (record.state.wait().due(), record.state.wait().window()) else {
+        return false;
+    };
     let agents = record.able_agents().map(|agent| account_with(record, Some(agent)));
     std::iter::once(own.clone()).chain(agents).any(|account| {
         windows::read_window(home, &account).is_some_and(|window| window.has_moved(&record.id, due))

@@ -81,7 +81,7 @@ pub fn decide_start(
     }
     let Some(found) = found else { return AttemptStart::Begin };
     // Another machine has gone further, which a lost one that comes back cannot know.
-    if report.is_some_and(|report| report.carried.completed > found.state.completed) {
+    if report.is_some_and(|report| report.carried.completed > found.state.counts().completed()) {
         return AttemptStart::Begin;
     }
     match found.outcome() {
@@ -358,7 +358,7 @@ impl Attempt<'_> {
         sink: &mut dyn EventSink,
     ) -> Result<Loop> {
         // Of the task there may have been earlier ones.
-        let is_first = found.state.boundaries == 0;
+        let is_first = found.state.counts().boundaries() == 0;
         if is_first {
             gate.await_slot(&found.contract)?;
         }
@@ -371,7 +371,7 @@ impl Attempt<'_> {
             let mut notes = Vec::new();
             if accepts {
                 // As the loop left it, which the person saw, and not as anybody made it since.
-                let seen = record.state.trees.snapshot.clone();
+                let seen = record.state.seen().trees().snapshot().clone();
                 notes = accept_test_changes_of(self.home, record, seen)?;
                 // Else what was changed since would count as a person's, and be accepted with it.
                 record.state.remember_tree(tree::look_at_tree(self.home, record));
@@ -406,7 +406,7 @@ impl Attempt<'_> {
     /// Finishes the git steps of a loop that is over, and returns how it ended.
     fn close_loop(&self, ended: Loop, sink: &mut dyn EventSink) -> (AttemptEnd, Option<Loop>) {
         // A commit that failed is tried again, for a person may have removed its cause.
-        let settled = if ended.state.git.pending_steps().is_empty() {
+        let settled = if ended.state.git().pending_steps().is_empty() {
             None
         } else {
             settle_steps(self.home, &ended, self.signals, sink).ok()
@@ -418,11 +418,11 @@ impl Attempt<'_> {
 
     /// How the attempt ends by the end of its loop.
     fn end_of(&self, record: &Loop) -> AttemptEnd {
-        let Some(ending) = &record.state.ending else { return AttemptEnd::Interrupted };
+        let Some(ending) = record.state.end().ending() else { return AttemptEnd::Interrupted };
         if ending.outcome == Outcome::Interrupted && self.signals.times() > 0 {
             return AttemptEnd::Interrupted;
         }
-        let git = &record.state.git;
+        let git = record.state.git();
         let mut lack = None;
         if ending.outcome == Outcome::Completed {
             lack = loop_tip(record).astray;

@@ -293,7 +293,9 @@ impl BoardRow {
         let rank = match group {
             BoardGroup::NeedsYou => last,
             BoardGroup::Running => record.started_at.timestamp_millis(),
-            BoardGroup::Waiting => record.state.due.map_or(i64::MAX, |due| due.timestamp_millis()),
+            BoardGroup::Waiting => {
+                record.state.wait().due().map_or(i64::MAX, |due| due.timestamp_millis())
+            }
             BoardGroup::Ended => -last,
         };
         Some(Self {
@@ -306,8 +308,8 @@ impl BoardRow {
             }),
             count: facts.iteration_text(),
             when: time_text(facts, group),
-            cost: record.state.usage.cost_text(false).unwrap_or_default(),
-            cost_micros: record.state.usage.cost.micros(),
+            cost: record.state.work().usage().cost_text(false).unwrap_or_default(),
+            cost_micros: record.state.work().usage().cost.micros(),
             news: one_line(&clean_text(&news_text(facts)), NEWS_CHARS),
             task: one_line(&clean_text(&task_text(record)), NEWS_CHARS),
             is_completed: record.outcome() == Some(Outcome::Completed),
@@ -319,10 +321,10 @@ impl BoardRow {
 
 fn time_text(facts: &LoopView<'_>, group: BoardGroup) -> String {
     let (record, now) = (facts.record, facts.now);
-    let since = match (group, record.state.due) {
+    let since = match (group, record.state.wait().due()) {
         (BoardGroup::Running, _) => return format_briefly(facts.running_ms),
         (BoardGroup::Ended, _) => return clock_time(record.last_at(), now),
-        (BoardGroup::Waiting, Some(due)) if record.state.status == Status::Waiting => {
+        (BoardGroup::Waiting, Some(due)) if record.state.status() == Status::Waiting => {
             return clock_time(due, now);
         }
         (BoardGroup::Waiting, _) => record.last_at(),
@@ -343,13 +345,13 @@ fn news_text(facts: &LoopView<'_>) -> String {
     if facts.owner_is_gone {
         return format!("owner gone: its {} has ended", record.driver().program());
     }
-    if let Some(ending) = &record.state.ending {
-        return end_text(record, ending) + record.state.git.left_in_a_list();
+    if let Some(ending) = record.state.end().ending() {
+        return end_text(record, ending) + record.state.git().left_in_a_list();
     }
-    match record.state.status {
+    match record.state.status() {
         Status::Paused => format!("paused before iteration {iteration}"),
         Status::Waiting => {
-            let why = record.state.wait_reason.as_deref().unwrap_or("waits");
+            let why = record.state.wait().wait_reason().as_deref().unwrap_or("waits");
             format!("{why} · then iteration {iteration}")
         }
         _ => {
@@ -361,7 +363,7 @@ fn news_text(facts: &LoopView<'_>) -> String {
             // While the agent works, what its last iteration found is the news.
             let doing = facts.doing.as_ref().filter(|doing| doing.step != LoopStep::Agent);
             parts.extend(doing.map(Doing::doing_words));
-            match &record.state.evidence {
+            match record.state.seen().evidence() {
                 Some(evidence) => parts.extend(describe_evidence(evidence)),
                 None => parts.push("first iteration".to_owned()),
             }

@@ -39,7 +39,7 @@ impl Events {
     pub fn render_event(&mut self, event: &RunEvent<'_>, at: DateTime<Utc>) -> Json {
         if let Some(record) = record_of(event) {
             self.subject = Some(record.id.to_string());
-            self.completed = record.state.completed;
+            self.completed = record.state.counts().completed();
             self.iteration = match event {
                 RunEvent::IterationEnded { .. } => self.completed,
                 _ => record.iteration(),
@@ -110,7 +110,7 @@ pub fn event_fields(event: &RunEvent<'_>, at: DateTime<Utc>) -> (&'static str, J
         RunEvent::Delayed { until, .. } => ("delay", json!({ "until": utc_stamp(until) })),
         RunEvent::Waiting(record) => (
             "wait",
-            json!({ "until": record.state.due.map(utc_stamp), "why": record.state.wait_reason }),
+            json!({ "until": record.state.wait().due().map(utc_stamp), "why": record.state.wait().wait_reason() }),
         ),
         RunEvent::Paused(_) => ("pause", Json::Null),
         RunEvent::ReactionFailed { on, run, why, .. } => {
@@ -142,7 +142,7 @@ fn check_fields(result: &CheckResult) -> Json {
 
 fn iteration_fields(after: &Loop, exit: Option<i32>, ends: Option<Outcome>) -> Json {
     let unseen = Evidence::default();
-    let evidence = after.state.evidence.as_ref().unwrap_or(&unseen);
+    let evidence = after.state.seen().evidence().as_ref().unwrap_or(&unseen);
     json!({
         "elapsed_ms": after.elapsed_ms.last(),
         "status": evidence.status,
@@ -155,7 +155,7 @@ fn iteration_fields(after: &Loop, exit: Option<i32>, ends: Option<Outcome>) -> J
         "usage": evidence.usage.as_ref().map(usage_value),
         "context_percent": evidence.context_percent,
         "context_tokens": evidence.context_tokens,
-        "consecutive_failures": after.state.consecutive_failures,
+        "consecutive_failures": after.state.counts().consecutive_failures(),
         "ends": ends,
     })
 }
@@ -239,7 +239,7 @@ fn template_values(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Value {
             context! { tail => result.tail, printed }
         }
         RunEvent::IterationEnded { after, exit, .. } => {
-            let evidence = after.state.evidence.as_ref();
+            let evidence = after.state.seen().evidence().as_ref();
             let failure = evidence.and_then(|evidence| evidence.failure.as_deref());
             // For a process that only exited with an error, the client's name for that is shorter.
             let is_exit = exit.is_some_and(|code| failure == Some(&exit_reason(code)));
@@ -247,9 +247,9 @@ fn template_values(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Value {
         }
         RunEvent::Delayed { until, .. } => context! { time => time_with_seconds(until, at) },
         RunEvent::Waiting(record) => {
-            let is_crash = record.state.transient_errors == 0;
+            let is_crash = record.state.counts().transient_errors() == 0;
             let time = if is_crash { time_with_seconds } else { clock_time };
-            context! { is_crash, time => record.state.due.map(|due| time(due, at)) }
+            context! { is_crash, time => record.state.wait().due().map(|due| time(due, at)) }
         }
         RunEvent::ReactionFailed { is_told, .. } => context! { is_told },
         _ => context! {},
@@ -315,15 +315,16 @@ impl Live {
         match *event {
             RunEvent::Started(record) | RunEvent::Resumed(record) => {
                 self.show_record(record);
-                self.number = record.state.completed;
+                self.number = record.state.counts().completed();
                 "starting".clone_into(&mut self.iteration);
             }
             RunEvent::IterationStarted(record) => self.show_record(record),
             RunEvent::Waiting(record) => {
                 self.show_record(record);
-                let why = record.state.wait_reason.as_deref().unwrap_or("the model's service");
+                let why =
+                    record.state.wait().wait_reason().as_deref().unwrap_or("the model's service");
                 self.doing = Some(format!("waiting ({})", clip_line(why, 40)));
-                self.until = record.state.due;
+                self.until = record.state.wait().due();
             }
             RunEvent::Delayed { until, .. } => {
                 self.doing = Some("delay".to_owned());
@@ -393,7 +394,7 @@ impl Live {
 }
 
 fn cost_text(record: &Loop) -> Option<String> {
-    record.state.usage.cost_text(record.contract.limits.max_cost_micros > 0)
+    record.state.work().usage().cost_text(record.contract.limits.max_cost_micros > 0)
 }
 
 #[cfg(test)]

@@ -41,17 +41,17 @@ pub enum LoopLine {
 /// Renders a line about a loop, read at the time `at`.
 pub fn render_line(line: LoopLine, subject: &Loop, at: DateTime<FixedOffset>) -> String {
     let (limits, state) = (&subject.contract.limits, &subject.state);
-    let evidence = state.evidence.as_ref();
+    let evidence = state.seen().evidence().as_ref();
     let values = context! {
         line,
         id => subject.id,
-        status => state.status,
+        status => state.status(),
         standing => status_line(subject, at),
-        why => state.ending.as_ref().map(|ending| ending.reason.to_string()),
+        why => state.end().ending().as_ref().map(|ending| ending.reason.to_string()),
         iteration => subject.iteration(),
-        completed => state.completed,
+        completed => state.counts().completed(),
         max => limits.max_iterations,
-        counter => number_iteration(subject, state.completed),
+        counter => number_iteration(subject, state.counts().completed()),
         seen => evidence.map(|evidence| evidence.iteration),
         said => evidence.map(describe_evidence).unwrap_or_default(),
         in_a_row => in_a_row(subject),
@@ -60,7 +60,7 @@ pub fn render_line(line: LoopLine, subject: &Loop, at: DateTime<FixedOffset>) ->
         in_force => limits::in_force(limits),
         done_when => done_when(subject),
         resume => of_loop(subject, "resume"),
-        going_on => resume_command_at(&state.owner, subject),
+        going_on => resume_command_at(state.owner(), subject),
     };
     words::render_row("line.j2", &values)
 }
@@ -98,7 +98,8 @@ fn passing_checks(checks: &[Check]) -> String {
 /// "2 of 3 failures", where three in a row abort the loop; "3 without progress, 5 stall it".
 pub fn in_a_row(subject: &Loop) -> Option<String> {
     let (state, limits) = (&subject.state, &subject.contract.limits);
-    let (failures, still) = (state.consecutive_failures, state.iterations_without_progress);
+    let (failures, still) =
+        (state.counts().consecutive_failures(), state.counts().iterations_without_progress());
     match (limits.failure_threshold, limits.stall) {
         (1.., _) if failures > 0 => {
             Some(format!("{failures} of {}", count(limits.failure_threshold, "failure")))
@@ -125,7 +126,7 @@ pub fn pausing_text(subject: &Loop) -> String {
 pub fn short_line(view: &LoopView<'_>) -> String {
     let subject = view.record;
     let mut parts = vec![format!("crew {}", view.iteration_text())];
-    parts.extend(match (subject.state.status, subject.state.due) {
+    parts.extend(match (subject.state.status(), subject.state.wait().due()) {
         _ if view.owner_is_gone => Some("owner gone".to_owned()),
         (Status::Running, _) => None,
         (Status::Waiting, Some(due)) => {
@@ -134,7 +135,9 @@ pub fn short_line(view: &LoopView<'_>) -> String {
         _ => Some(subject.status_word().to_owned()),
     });
     parts.extend(subject.fallback_until(view.now));
-    parts.extend(subject.state.usage.cost_text(subject.contract.limits.max_cost_micros > 0));
+    parts.extend(
+        subject.state.work().usage().cost_text(subject.contract.limits.max_cost_micros > 0),
+    );
     if view.is_pausing && !view.owner_is_gone {
         parts.push("pausing".to_owned());
     }
@@ -146,7 +149,7 @@ pub fn short_line(view: &LoopView<'_>) -> String {
 
 /// A loop's status: "running, iteration 4 of 15", "completed after 3 iterations, proof: checked".
 pub fn status_line(subject: &Loop, at: DateTime<FixedOffset>) -> String {
-    let proof = subject.state.ending.as_ref().and_then(|ending| ending.proof);
+    let proof = subject.state.end().ending().as_ref().and_then(|ending| ending.proof);
     let proof = proof.map(|proof| format!(", proof: {}", proof.label()));
     verdict_text(subject, at) + &proof.unwrap_or_default()
 }
@@ -156,11 +159,12 @@ const LINE_CHARS: usize = 80;
 
 /// The part of a boundary's line about the questions of the iteration that has just ended.
 fn asked_at_boundary(subject: &Loop) -> Option<String> {
-    let (state, completed) = (&subject.state, subject.state.completed);
-    let asked = state.asked.iter().filter(|question| question.iteration == completed);
+    let (state, completed) = (&subject.state, subject.state.counts().completed());
+    let asked =
+        state.exchange().asked().iter().filter(|question| question.iteration() == completed);
     let asked: Vec<&Question> = asked.collect();
     let last = asked.last()?;
-    let question = quote_words(&clip_line(&last.text, LINE_CHARS));
+    let question = quote_words(&clip_line(last.text(), LINE_CHARS));
     let more = match asked.len() {
         1 => String::new(),
         all => format!(" and {} more", all - 1),
@@ -196,7 +200,7 @@ pub fn terminal_notice(text: &str, variable: TextLookup<'_>) -> Option<String> {
 
 /// The notice that a loop has ended; `None` if the user ended it.
 pub fn end_notice(subject: &Loop, at: DateTime<FixedOffset>) -> Option<String> {
-    let why = subject.state.ending.as_ref()?.reason.to_string();
+    let why = subject.state.end().ending().as_ref()?.reason.to_string();
     let status = format!("loop {}: {}", subject.id, status_line(subject, at));
     match subject.outcome()? {
         Outcome::Cancelled => None,
@@ -215,14 +219,14 @@ pub fn wait_notice(subject: &Loop, at: DateTime<FixedOffset>) -> String {
 
 /// The notice of a question that the agent has to decide itself.
 pub fn question_notice(subject: &Loop) -> Option<String> {
-    let last = subject.state.asked.last()?;
-    let question = quote_words(&clip_line(&last.text, 120));
+    let last = subject.state.exchange().asked().last()?;
+    let question = quote_words(&clip_line(last.text(), 120));
     Some(format!("loop {} asked {question}, told to decide", subject.id))
 }
 
 /// The notice of a dialog that waits.
 pub fn dialog_notice(subject: &Loop, at: DateTime<FixedOffset>) -> Option<String> {
-    let dialog = subject.state.session.dialog.as_ref()?;
+    let dialog = subject.state.session().dialog.as_ref()?;
     Some(format!("loop {} {}", subject.id, view::at_dialog(dialog, at)))
 }
 
@@ -230,8 +234,8 @@ pub fn dialog_notice(subject: &Loop, at: DateTime<FixedOffset>) -> Option<String
 pub fn event_notice(event: &RunEvent<'_>, now: DateTime<FixedOffset>) -> Option<String> {
     match *event {
         RunEvent::Finished { record, .. } => end_notice(record, now),
-        RunEvent::Waiting(record) if record.state.transient_errors <= 1 => {
-            let seconds = record.state.due?.signed_duration_since(now).num_seconds();
+        RunEvent::Waiting(record) if record.state.counts().transient_errors() <= 1 => {
+            let seconds = record.state.wait().due()?.signed_duration_since(now).num_seconds();
             if seconds < WAIT_NOTED_S - 1 { None } else { Some(wait_notice(record, now)) }
         }
         _ => None,

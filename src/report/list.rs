@@ -43,7 +43,7 @@ pub fn status_and_task(subject: &Loop) -> String {
 pub fn history_json(loops: &[LoopView<'_>], totals: &Totals) -> Json {
     let mut value = status_json(loops);
     value["totals"] = json!(totals);
-    value["totals"]["usage"] = usage_value(&totals.usage);
+    value["totals"]["usage"] = usage_value(totals.usage());
     value
 }
 
@@ -72,8 +72,8 @@ pub fn render_history(
 
 /// "5 loops: 2 completed, 3 stalled · $12.40"; with `is_whole` also their iterations and results.
 pub fn totals_line(totals: &Totals, is_whole: bool) -> String {
-    let cost = totals.usage.cost_text(false);
-    let outcomes: Vec<_> = totals.outcomes.iter().collect();
+    let cost = totals.usage().cost_text(false);
+    let outcomes: Vec<_> = totals.outcomes().iter().collect();
     let of_all = Value::from_serialize(totals);
     let values = context! { loops => totals.loop_count(), outcomes, cost, is_whole, ..of_all };
     words::render_row("totals.j2", &values)
@@ -95,10 +95,11 @@ pub fn window_rows(windows: &[RateWindow], loops: &[Loop], now: DateTime<Utc>) -
     let mut rows = Vec::new();
     for window in windows {
         let waiting = loops.iter().filter(|Loop { state, .. }| {
-            state.status == Status::Waiting && state.window.as_ref() == Some(&window.account)
+            state.status() == Status::Waiting
+                && state.wait().window().as_ref() == Some(&window.account)
         });
         let mut waiting: Vec<Loop> = waiting.cloned().collect();
-        waiting.sort_by_key(|subject| subject.state.due);
+        waiting.sort_by_key(|subject| subject.state.wait().due());
         if window.is_closed(now) || !waiting.is_empty() {
             rows.push(WindowRow { window: window.clone(), waiting });
         }
@@ -131,7 +132,8 @@ pub fn windows_text(rows: &[WindowRow], at: Reading) -> String {
             text,
             "{account} {verb} at its limit until {until} (met by loop {met_by}: {why}); "
         );
-        let Some(last) = waiting.iter().filter_map(|subject| subject.state.due).max() else {
+        let Some(last) = waiting.iter().filter_map(|subject| subject.state.wait().due()).max()
+        else {
             text += "no loop waits for it\n";
             continue;
         };

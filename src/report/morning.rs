@@ -40,7 +40,7 @@ impl MorningLoop<'_> {
             return proof_note(self.record).iter().map(|note| fit_line(note, width)).collect();
         };
         let said = page.ending.first().map_or_else(String::new, |fact| fact.text.clone());
-        let why = self.record.state.git.describe_undone().unwrap_or(said);
+        let why = self.record.state.git().describe_undone().unwrap_or(said);
         let mut lines = wrap_text(&why, width.saturating_sub(4), WHY_LINES);
         lines.push(clean_text(&page.then.as_ref().unwrap_or(&page.next).command));
         lines.iter().map(|line| format!("    {line}")).collect()
@@ -141,7 +141,7 @@ fn page_blocks(
 
 /// A note on the proof of a completed loop, such as that tests were rewritten.
 fn proof_note(record: &Loop) -> Option<String> {
-    let remarks = record.state.ending.as_ref()?.remarks();
+    let remarks = record.state.end().ending().as_ref()?.remarks();
     if remarks.is_empty() { None } else { Some(format!("    {}", clean_text(&remarks.join("; ")))) }
 }
 

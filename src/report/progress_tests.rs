@@ -51,14 +51,15 @@ impl PipedRun {
     fn iterate(&mut self, ms: u32, exit: i32, change: impl FnOnce(&mut Facts)) {
         self.on_event(&RunEvent::IterationStarted(&self.record.clone()));
         let mut facts = facts(Claim::None);
-        facts.now = self.record.state.began;
+        facts.now = self.record.state.time().began();
         facts.now.awake_ms += u64::from(ms);
-        facts.tree = Some(format!("tree {}", self.record.state.completed).as_str().into());
+        facts.tree =
+            Some(format!("tree {}", self.record.state.counts().completed()).as_str().into());
         facts.seen.agent.process = Some(ProcessEnd::Exit(exit));
         change(&mut facts);
         let judged = judge_boundary(&self.record, &facts);
         let decision = decide_next(&judged, &facts);
-        let counted = judged.counted;
+        let counted = judged.counted();
         self.record = apply_decision(judged, &decision);
         self.ms += i64::from(ms);
         let after = self.record.clone();
@@ -82,7 +83,7 @@ impl PipedRun {
         self.on_event(&RunEvent::IterationStarted(&self.record.clone()));
         self.on_event(&RunEvent::Stopping);
         let mut facts = facts(Claim::None);
-        facts.now = self.record.state.began;
+        facts.now = self.record.state.time().began();
         facts.now.awake_ms += u64::from(ms);
         facts.seen.agent.process = Some(ProcessEnd::BrokenOff(Some(EndSignal::Keyboard)));
         let judged = judge_boundary(&self.record, &facts);

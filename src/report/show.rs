@@ -61,14 +61,14 @@ pub fn story_page(known: &StoryPage<'_>) -> String {
 /// What happened, a line each; only the newest if there are many.
 pub fn story_lines(story: &Story, reading: Reading) -> String {
     let mut text = String::new();
-    let skipped = story.chapters.iter().len().saturating_sub(CHAPTERS_MAX);
-    let earlier = story.chapters.earlier + skipped as u64;
+    let skipped = story.chapters().iter().len().saturating_sub(CHAPTERS_MAX);
+    let earlier = story.chapters().earlier() + skipped as u64;
     if earlier > 0 {
         let _ = writeln!(text, "  ({} before these)", count(earlier, "line"));
     }
-    for chapter in story.chapters.iter().skip(skipped) {
-        let time = date_and_time(chapter.at, reading.offset);
-        push_line(&mut text, &time, &event_line(&chapter.what), reading.width);
+    for chapter in story.chapters().iter().skip(skipped) {
+        let time = date_and_time(chapter.at(), reading.offset);
+        push_line(&mut text, &time, &event_line(chapter.what()), reading.width);
     }
     for remark in journal_remarks(story) {
         let _ = writeln!(text, "  ({remark})");
@@ -106,15 +106,15 @@ fn contract_rows(view: &LoopView<'_>) -> Vec<Fact> {
 
 /// "session s-1, then process 99".
 fn driver_names(story: &Story) -> String {
-    let names: Vec<String> = story.drivers.iter().map(driver_name).collect();
+    let names: Vec<String> = story.drivers().iter().map(driver_name).collect();
     if names.is_empty() { "unknown".to_owned() } else { names.join(", then ") }
 }
 
 fn driver_name(who: &StoryDriver) -> String {
-    match (who.driver, &who.session_id) {
+    match (who.driver(), who.session_id()) {
         (Driver::Session, Some(id)) => format!("session {id}"),
-        (Driver::Session, None) => format!("session of process {}", who.pid),
-        (Driver::Process, _) => format!("fresh processes of crew {}", who.pid),
+        (Driver::Session, None) => format!("session of process {}", who.pid()),
+        (Driver::Process, _) => format!("fresh processes of crew {}", who.pid()),
     }
 }
 
@@ -142,7 +142,7 @@ fn journal_remarks(story: &Story) -> Vec<String> {
     if story.torn > 0 {
         remarks.push(format!("{} of the journal cannot be read", count(story.torn, "line")));
     }
-    if story.cut {
+    if story.cut() {
         remarks.push("the journal is very long: its beginning is not read".to_owned());
     }
     remarks
@@ -194,11 +194,11 @@ pub fn story_json(known: &StoryPage<'_>) -> serde_json::Value {
     json!({
         "schema": SCHEMA,
         "loop": view,
-        "drivers": story.drivers.iter().collect::<Vec<_>>(),
-        "story": story.chapters.iter().collect::<Vec<_>>(),
-        "earlier": story.chapters.earlier,
+        "drivers": story.drivers().iter().collect::<Vec<_>>(),
+        "story": story.chapters().iter().collect::<Vec<_>>(),
+        "earlier": story.chapters().earlier(),
         "torn_lines": story.torn,
-        "cut": story.cut,
+        "cut": story.cut(),
         "regressions": find_regressions(story),
         "spread_ms": view.record.time_spread(),
         "page": page,

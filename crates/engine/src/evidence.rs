@@ -374,11 +374,11 @@ fn list_results(evidence: &Evidence) -> Vec<String> {
 /// "cargo test 2 of 215 fail (was 5)", "lint failed (exit 1)".
 fn describe_red_check(check: &CheckResult) -> String {
     let run = clip_line(&check.run, 60);
-    let Some(tests) = check.tests.as_ref().filter(|tests| tests.failed > 0) else {
+    let Some(tests) = check.tests.as_ref().filter(|tests| tests.failed() > 0) else {
         return format!("{run} {}", check.what_happened());
     };
-    let was = tests.failed_before.map(|was| format!(" (was {was})")).unwrap_or_default();
-    format!("{run} {} of {} {}{was}", tests.failed, tests.total(), tests.verb())
+    let was = tests.failed_before().map(|was| format!(" (was {was})")).unwrap_or_default();
+    format!("{run} {} of {} {}{was}", tests.failed(), tests.total(), tests.verb())
 }
 
 /// The same with what else happened: a claim that was accepted, a failure, an early end.

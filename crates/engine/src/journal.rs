@@ -5,6 +5,7 @@
 
 pub mod story;
 
+use derive_getters::Getters;
 use std::collections::VecDeque;
 use std::fmt;
 
@@ -96,7 +97,7 @@ impl Event {
     pub fn from_change(note: impl Into<JournalNote>, before: &Loop, next: &Loop) -> Self {
         let (had, has) = (&before.contract, &next.contract);
         // The environment of another owner is that owner's own, even if it is the same.
-        let is_its_owners = before.state.owner == next.state.owner;
+        let is_its_owners = *before.state.owner() == *next.state.owner();
         let environment = if is_its_owners { before.environment.as_ref() } else { None };
         let JournalNote { what, kind } = note.into();
         Self::Changed {
@@ -124,12 +125,13 @@ impl JournalEntry {
 
 /// The valid lines of a journal, taken one at a time. Of several lines with one generation the last
 /// counts, because the earlier ones never reached the record. Only the newest are kept.
-#[derive(Debug, Clone)]
+#[derive(Getters, Debug, Clone)]
 pub struct Settled<T> {
     kept: VecDeque<(Option<u64>, T)>,
     most: usize,
     /// How many came before the ones that are kept.
-    pub earlier: u64,
+    #[getter(copy)]
+    earlier: u64,
 }
 
 impl<T> Settled<T> {
@@ -189,7 +191,7 @@ pub fn replay_journal(entries: &[JournalEntry]) -> Option<Loop> {
             }
             (Event::Changed { limits, run, environment, protected, state, .. }, Some(record)) => {
                 // A new owner brings its own environment, or none.
-                if environment.is_some() || record.state.owner != state.owner {
+                if environment.is_some() || *record.state.owner() != *state.owner() {
                     record.environment = environment.as_deref().cloned();
                 }
                 record.state = (**state).clone();
@@ -331,14 +333,14 @@ mod tests {
         let judged = judge_boundary(before, &facts);
         let decision = decide_next(&judged, &facts);
         let mut after = apply_decision(judged, &decision);
-        after.state.set("generation", after.state.generation + 1);
+        after.state.set("generation", after.state.generation() + 1);
         let event = Event::Boundary {
             decision: Choice::Continue,
             why: None,
             elapsed_ms: after.elapsed_ms.last().copied(),
             state: Box::new(after.state.clone()),
         };
-        (after.clone(), entry(after.state.generation, event))
+        (after.clone(), entry(after.state.generation(), event))
     }
 
     #[test]
@@ -364,11 +366,11 @@ mod tests {
         let started = a_loop();
         let (lost, _) = boundary(&started);
         let (mut recovered, _) = boundary(&lost);
-        recovered.state.set("generation", recovered.state.generation + 1);
+        recovered.state.set("generation", recovered.state.generation() + 1);
         let (last, line) = boundary(&recovered);
         let start = entry(0, Event::Started { record: Box::new(started) });
         assert_eq!(replay_journal(&[start.clone(), line.clone()]), None);
-        let generation = recovered.state.generation;
+        let generation = recovered.state.generation();
         let whole = entry(generation, Event::Recovered { what: None, record: Box::new(recovered) });
         assert_eq!(replay_journal(&[start, whole, line]), Some(last));
     }
@@ -390,13 +392,13 @@ mod tests {
         // Resumed by the same session, given a message, resumed in a fresh process.
         for (pid, environment) in [(42, Some(kept("of the resume"))), (42, None), (43, None)] {
             let before = record.clone();
-            record.state.set("generation", record.state.generation + 1);
+            record.state.set("generation", record.state.generation() + 1);
             record.state.set("owner.process.pid", pid);
             if environment.is_some() || pid == 43 {
                 record.environment.clone_from(&environment);
             }
             let event = Event::from_change("resumed", &before, &record);
-            lines.push(entry(record.state.generation, event));
+            lines.push(entry(record.state.generation(), event));
             assert_eq!(replay_journal(&lines), Some(record.clone()));
         }
     }

@@ -90,14 +90,14 @@ impl Loop {
     /// The result of a check at the last boundary, or else of its last run, which is then named;
     /// `None` if it never ran to its end.
     pub fn last_of(&self, run: &str) -> Option<String> {
-        let seen = self.state.evidence.iter().flat_map(|evidence| &evidence.checks);
+        let seen = self.state.seen().evidence().iter().flat_map(|evidence| &evidence.checks);
         if let Some(result) = seen.into_iter().find(|result| result.run == run) {
             return Some(result.what_happened());
         }
-        let memory = self.state.checks.get(run)?;
+        let memory = self.state.seen().checks().get(run)?;
         let happened = memory.what_happened();
-        Some(match memory.after {
-            0 if self.state.completed > 0 => {
+        Some(match memory.after() {
+            0 if self.state.counts().completed() > 0 => {
                 format!("{happened} before iteration 1, not run since")
             }
             0 => format!("{happened} before iteration 1"),
@@ -107,12 +107,12 @@ impl Loop {
 
     /// The running iteration, 1-based; for a finished loop the last one counted, 0 if none was.
     pub fn iteration(&self) -> u32 {
-        self.state.completed + u32::from(self.is_live())
+        self.state.counts().completed() + u32::from(self.is_live())
     }
 
     /// Whether the loop can still continue: running, waiting or paused.
     pub fn is_live(&self) -> bool {
-        self.state.status != Status::Finished
+        self.state.status() != Status::Finished
     }
 
     /// Adds the time of one more counted iteration.
@@ -129,7 +129,11 @@ impl Loop {
 
     /// When it last moved: its end, else its last iteration, or its start if none ended.
     pub fn last_at(&self) -> DateTime<Utc> {
-        self.state.ended_at.or(self.state.last_iteration_at).unwrap_or(self.started_at)
+        self.state
+            .end()
+            .ended_at()
+            .or(self.state.time().last_iteration_at())
+            .unwrap_or(self.started_at)
     }
 
     /// Whether the working tree is looked at: for the stall rule, for an iteration that runs into
@@ -145,7 +149,7 @@ impl Loop {
 
     /// The driver that runs the loop.
     pub fn driver(&self) -> Driver {
-        self.state.owner.driver
+        self.state.owner().driver
     }
 
     /// The procedure it runs; `None` if it runs a task.
@@ -162,30 +166,30 @@ impl Loop {
 
     /// The outcome of a finished loop.
     pub fn outcome(&self) -> Option<Outcome> {
-        self.state.ending.as_ref().map(|ending| ending.outcome)
+        self.state.end().ending().as_ref().map(|ending| ending.outcome)
     }
 
     /// `running`, `waiting`, `paused`, or the outcome: one word for people and for the view.
     pub fn status_word(&self) -> &'static str {
-        self.outcome().map_or(variant_name(&self.state.status), Outcome::label)
+        self.outcome().map_or(variant_name(&self.state.status()), Outcome::label)
     }
 
     /// "$1.84 · 123k tokens"; `None` while no use is known.
     pub fn usage_text(&self) -> Option<String> {
-        self.state.usage.usage_text(self.contract.limits.max_cost_micros > 0)
+        self.state.work().usage().usage_text(self.contract.limits.max_cost_micros > 0)
     }
 
     /// What it used, which is not all where its last iteration did not report that.
     pub fn use_so_far(&self) -> Usage {
-        let mut usage = self.state.usage.clone();
-        usage.lost |= self.state.evidence.as_ref().is_some_and(Evidence::hides_its_use);
+        let mut usage = self.state.work().usage().clone();
+        usage.lost |= self.state.seen().evidence().as_ref().is_some_and(Evidence::hides_its_use);
         usage
     }
 
     /// How full the last iteration's context was, if that passed the run's redline.
     pub fn past_redline(&self) -> Option<u8> {
         let redline = self.contract.run.as_ref()?.redline;
-        let percent = self.state.evidence.as_ref()?.context_percent?;
+        let percent = self.state.seen().evidence().as_ref()?.context_percent?;
         (redline > 0 && percent >= redline).then_some(percent)
     }
 
@@ -224,17 +228,23 @@ impl Loop {
         if !(1..=VERSION).contains(&self.version) {
             return Err(format!("format {} is not between 1 and {VERSION}", self.version));
         }
-        if (state.status == Status::Finished) != state.ending.is_some() {
+        if (state.status() == Status::Finished) != state.end().ending().is_some() {
             return Err("a loop has an ending exactly when it is finished".to_owned());
         }
-        if limits.max_iterations > 0 && state.completed > limits.max_iterations {
-            return Err(format!("{} iterations of {}", state.completed, limits.max_iterations));
+        if limits.max_iterations > 0 && state.counts().completed() > limits.max_iterations {
+            return Err(format!(
+                "{} iterations of {}",
+                state.counts().completed(),
+                limits.max_iterations
+            ));
         }
         let times = self.earlier.count + self.elapsed_ms.len() as u64;
-        if times != u64::from(state.completed) {
-            return Err(format!("{times} times for {} iterations", state.completed));
+        if times != u64::from(state.counts().completed()) {
+            return Err(format!("{times} times for {} iterations", state.counts().completed()));
         }
-        if state.consecutive_failures.max(state.iterations_without_progress) > state.completed {
+        if state.counts().consecutive_failures().max(state.counts().iterations_without_progress())
+            > state.counts().completed()
+        {
             return Err("a counter is ahead of the iterations".to_owned());
         }
         Ok(())

@@ -480,7 +480,7 @@ mod tests {
         for _ in 0..2 {
             let (refused, decision) = claimed(&subject, shown(), true);
             assert_eq!(decision, "Continue");
-            let evidence = refused.state.evidence.as_ref().unwrap();
+            let evidence = refused.state.seen().evidence().as_ref().unwrap();
             let ClaimResult::Refused(why) = &evidence.claim else { panic!("{:?}", evidence.claim) };
             insta::allow_duplicates! {
                 insta::assert_snapshot!(why, @"`T.test_tax` failed when the loop began and, as it was then, still fails. Restore it and make it pass. If it has to change, say BLOCKED and why");

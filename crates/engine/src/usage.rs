@@ -1,6 +1,7 @@
 //! What a loop used: tokens by kind, and their cost. Sums never wrap. A part that could not be
 //! counted is reported, never taken for zero.
 
+use derive_getters::Getters;
 use std::fmt;
 use std::ops::AddAssign;
 
@@ -304,11 +305,14 @@ impl Rates {
 }
 
 /// The spread of some durations, each in milliseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Getters, Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Spread {
-    pub min: u64,
-    pub mean: u64,
-    pub max: u64,
+    #[getter(copy)]
+    min: u64,
+    #[getter(copy)]
+    mean: u64,
+    #[getter(copy)]
+    max: u64,
 }
 
 /// The most single iteration times kept in a record; the newest are.

@@ -82,13 +82,13 @@ impl<'a> LoopView<'a> {
     pub fn state_text(&self) -> String {
         let Self { record, now, .. } = self;
         let word = record.status_word();
-        let proof = record.state.ending.as_ref().and_then(|ending| ending.proof);
-        let left = if record.is_live() { "" } else { record.state.git.left_in_a_list() };
-        match (record.state.due.filter(|_| record.is_live()), proof) {
+        let proof = record.state.end().ending().as_ref().and_then(|ending| ending.proof);
+        let left = if record.is_live() { "" } else { record.state.git().left_in_a_list() };
+        match (record.state.wait().due().filter(|_| record.is_live()), proof) {
             _ if self.owner_is_gone => "owner gone".to_owned(),
             (Some(due), _) => format!("waiting until {}", clock_time(due, *now)),
             (None, Some(proof)) => {
-                let tried = record.state.proved_at;
+                let tried = record.state.end().proved_at();
                 let at = tried.map(|it| format!(" at {}", clock_time(it, *now)));
                 format!("{word}, {}{}{left}", proof.label(), at.unwrap_or_default())
             }
@@ -98,14 +98,14 @@ impl<'a> LoopView<'a> {
 
     /// The iteration that runs or is next; of a paused loop the last one completed.
     pub fn iteration_text(&self) -> String {
-        let is_paused = self.record.state.status == Status::Paused;
-        let completed = self.record.state.completed;
+        let is_paused = self.record.state.status() == Status::Paused;
+        let completed = self.record.state.counts().completed();
         number_iteration(self.record, if is_paused { completed } else { self.record.iteration() })
     }
 
     /// Where the loop stands, however long it is over.
     pub fn board_group(&self) -> BoardGroup {
-        match self.record.state.status {
+        match self.record.state.status() {
             _ if self.needs_a_person() => BoardGroup::NeedsYou,
             Status::Running => BoardGroup::Running,
             Status::Waiting | Status::Paused => BoardGroup::Waiting,
@@ -116,7 +116,7 @@ impl<'a> LoopView<'a> {
     /// Of those that are over: what is blocked, what could not be committed or pushed, and what
     /// leaves its fleet's task undone. A task that was only interrupted waits for its fleet.
     fn needs_a_person(&self) -> bool {
-        let git = &self.record.state.git;
+        let git = self.record.state.git();
         match (self.record.outcome(), self.task) {
             (None, _) => self.owner_is_gone || self.dialog.is_some(),
             _ if self.is_replaced => false,
@@ -260,8 +260,8 @@ impl Page {
         Self {
             id: record.id.clone(),
             outcome: record.outcome(),
-            proof: record.state.ending.as_ref().and_then(|ending| ending.proof),
-            proved_at: record.state.proved_at,
+            proof: record.state.end().ending().as_ref().and_then(|ending| ending.proof),
+            proved_at: record.state.end().proved_at(),
             verdict: verdict_text(record, inputs.view.now),
             remark: ending::verdict_remark(inputs),
             task: columns::task_text(record).trim().to_owned(),
@@ -272,9 +272,9 @@ impl Page {
             promise: record.contract.promise.as_ref().map(ToString::to_string),
             results: results::result_facts(inputs, &checks),
             checks,
-            said: record.state.evidence.as_ref().and_then(|seen| seen.said.clone()),
+            said: record.state.seen().evidence().as_ref().and_then(|seen| seen.said.clone()),
             ending: ending::ending_facts(inputs),
-            awake_ms: record.state.awake_ms,
+            awake_ms: record.state.time().awake_ms(),
             started_at: record.started_at,
             ended_at: ending::end_time(inputs),
             cost: cost_text(record),
@@ -293,7 +293,8 @@ impl Page {
 }
 
 fn page_checks(record: &Loop) -> Vec<PageCheck> {
-    let failing = record.state.evidence.iter().flat_map(super::evidence::Evidence::failing);
+    let failing =
+        record.state.seen().evidence().iter().flat_map(super::evidence::Evidence::failing);
     let failing: Vec<&String> = failing.map(|check| &check.run).collect();
     let one = |check: &Check| PageCheck {
         run: check.run.clone(),

@@ -2,6 +2,7 @@
 //! loop of the machine; after its end the loops return one after the other. Values in, values out:
 //! it knows no file and starts nothing. It never keeps a person from trying.
 
+use derive_getters::Getters;
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -26,9 +27,9 @@ const WHY_CHARS: usize = 200;
 type Time = DateTime<Utc>;
 
 /// A limit as one loop met it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Getters, Debug, Clone, PartialEq, Eq)]
 pub struct MetLimit {
-    pub until: Time,
+    until: Time,
     /// Whether the service named that time; else it is the loop's own guess.
     is_stated: bool,
     /// The service's words.
@@ -48,12 +49,12 @@ impl MetLimit {
             return None;
         };
         Some(Self {
-            until: next.state.due.or(*reset)?,
-            is_stated: reset.is_some_and(|reset| reset > next.state.began.wall),
+            until: next.state.wait().due().or(*reset)?,
+            is_stated: reset.is_some_and(|reset| reset > next.state.time().began().wall),
             why: message.clone(),
             by: before.id.clone(),
-            began: before.state.began.wall,
-            met_at: next.state.began.wall,
+            began: before.state.time().began().wall,
+            met_at: next.state.time().began().wall,
         })
     }
 }

@@ -84,7 +84,7 @@ pub fn woken_prompt(subject: &Loop, waited: Duration) -> String {
 
 /// The prompt after a boundary that continues.
 pub fn next_prompt(subject: &Loop) -> String {
-    let failing = subject.state.evidence.iter().flat_map(Evidence::failing).next();
+    let failing = subject.state.seen().evidence().iter().flat_map(Evidence::failing).next();
     let more = context! {
         task => clip_task(subject, TASK_UNITS_SHORT),
         folder => subject.place.folder.display().to_string(),
@@ -115,7 +115,7 @@ pub fn full_prompt(
 /// A prompt of that kind, with as much of the last iterations and of what crew saw as there is room
 /// for.
 fn render_prompt(subject: &Loop, kind: &str, accounts: &[IterationSummary], more: Value) -> String {
-    let last = subject.state.evidence.as_ref();
+    let last = subject.state.seen().evidence().as_ref();
     let values = context! {
         kind,
         marker => session_marker(subject),
@@ -154,9 +154,9 @@ fn earlier_iterations(accounts: &[IterationSummary], room: usize) -> String {
 /// the result of the last one.
 pub fn rule_values(subject: &Loop, reader: PromptReader) -> Value {
     let (contract, state) = (&subject.contract, &subject.state);
-    let (limits, last) = (&contract.limits, state.evidence.as_ref());
+    let (limits, last) = (&contract.limits, state.seen().evidence().as_ref());
     let gates = last.iter().flat_map(|seen| seen.failing());
-    let still = state.iterations_without_progress;
+    let still = state.counts().iterations_without_progress();
     // From half of the limit on.
     let is_still = limits.stall > 0 && still * 2 >= limits.stall;
     context! {
@@ -169,7 +169,7 @@ pub fn rule_values(subject: &Loop, reader: PromptReader) -> Value {
         every_check => quote_checks(contract.checks.iter()),
         no_worse => quote_checks(contract.checks.iter().filter(|check| check.no_worse)),
         protect => distinct_texts(contract.protect.iter().map(|glob| clip_line(glob, COMMAND_CHARS_MAX))),
-        failures => if limits.failure_threshold > 0 { state.consecutive_failures } else { 0 },
+        failures => if limits.failure_threshold > 0 { state.counts().consecutive_failures() } else { 0 },
         failure_threshold => limits.failure_threshold,
         still => if is_still { still } else { 0 },
         stall => limits.stall,
@@ -188,8 +188,9 @@ fn shell_command(crew: &Path) -> String {
 /// What the user said, for the agent.
 fn user_says(subject: &Loop) -> String {
     let state = &subject.state;
-    let last = state.evidence.iter().flat_map(|last| &last.words);
-    let words = last.chain(state.messages.iter().take(state.told)).take(TOLD);
+    let last = state.seen().evidence().iter().flat_map(|last| &last.words);
+    let words =
+        last.chain(state.exchange().messages().iter().take(state.exchange().told())).take(TOLD);
     let lines = words.map(|words| format!("The user says: {}\n", clip_line(words, MESSAGE_CHARS)));
     lines.collect::<Vec<_>>().concat()
 }
@@ -274,22 +275,22 @@ fn describe_changes(last: &Evidence) -> String {
 /// A check that did not pass: "2 of 215 tests fail, the same in the last 3 runs", which, and the
 /// end of what it printed.
 fn failed_values(check: &CheckResult, characters: usize) -> Value {
-    let tests = check.tests.as_ref().filter(|tests| tests.failed > 0);
+    let tests = check.tests.as_ref().filter(|tests| tests.failed() > 0);
     let counted = tests.map(|tests| {
         let (of, verb) = (count(tests.total(), "test"), tests.verb());
-        let same = match tests.same_failures {
+        let same = match tests.same_failures() {
             0 | 1 => String::new(),
             runs => format!(", the same in the last {runs} runs"),
         };
-        format!("{} of {of} {verb}{same}", tests.failed)
+        format!("{} of {of} {verb}{same}", tests.failed())
     });
-    let names = tests.map(|tests| &tests.failing);
+    let names = tests.map(|tests| tests.failing());
     context! {
         run => check.run,
         happened => check.what_happened(),
         tests => counted,
-        names => names.iter().flat_map(|it| it.first.iter().take(TESTS_NAMED)).collect::<Vec<_>>(),
-        more => names.map_or(0, |it| (it.count as usize).saturating_sub(TESTS_NAMED)),
+        names => names.iter().flat_map(|it| it.first().iter().take(TESTS_NAMED)).collect::<Vec<_>>(),
+        more => names.map_or(0, |it| (it.count() as usize).saturating_sub(TESTS_NAMED)),
         stuck => tests.and_then(TestReport::stuck_hint),
         tail => tail_of(&check.tail, characters),
     }
@@ -297,13 +298,13 @@ fn failed_values(check: &CheckResult, characters: usize) -> Value {
 
 /// The message of the commit after the iteration that the loop's evidence is about.
 pub fn commit_message(subject: &Loop) -> String {
-    let last = subject.state.evidence.as_ref();
+    let last = subject.state.seen().evidence().as_ref();
     let checks = last.iter().flat_map(|last| &last.checks);
     let text = render_template(
         "commit.j2",
         &context! {
             id => subject.id,
-            iteration => last.map_or(subject.state.completed, |last| last.iteration),
+            iteration => last.map_or(subject.state.counts().completed(), |last| last.iteration),
             task => subject.contract.task.trim_start(),
             procedure => subject.procedure(),
             last,

@@ -215,7 +215,7 @@ pub fn spell_command(client: &Client, name: &str) -> String {
 /// A crew command for whoever drives this loop.
 pub fn of_loop(subject: &Loop, name: &str) -> String {
     match subject.driver() {
-        Driver::Session => spell_command(client_of(&subject.state.owner), name),
+        Driver::Session => spell_command(client_of(subject.state.owner()), name),
         Driver::Process => format!("crew {name}"),
     }
 }
@@ -261,7 +261,7 @@ pub fn in_its_session(text: &str, subject: &Loop) -> String {
 /// What a person can do with a loop that has ended, for a hint: "crew resume k3v9abcd resumes it".
 pub fn next_step(subject: &Loop) -> String {
     match subject.outcome() {
-        Some(Outcome::Completed) if !subject.state.git.pending_steps().is_empty() => {
+        Some(Outcome::Completed) if !subject.state.git().pending_steps().is_empty() => {
             format!("{} does what is pending", resume_command(subject))
         }
         Some(Outcome::Completed) if subject.driver() == Driver::Session => {

@@ -46,10 +46,10 @@ pub fn build_prompt(
         }
         phases.push((phase.label().to_uppercase(), parts.fill_phase(phase, &data)?));
     }
-    let last = subject.state.evidence.as_ref();
+    let last = subject.state.seen().evidence().as_ref();
     let earlier =
         known.accounts.iter().filter(|one| last.is_some_and(|last| one.iteration < last.iteration));
-    let checks = subject.state.checks.iter().map(|(run, memory)| {
+    let checks = subject.state.seen().checks().iter().map(|(run, memory)| {
         context! { run, happened => memory.what_happened(), tail => memory.tail }
     });
     let handoff = known.handoff.map(|(path, page)| {

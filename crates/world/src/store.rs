@@ -226,7 +226,7 @@ fn request_text(file: &Path) -> String {
 
 /// Whether a pause is pending for a loop that has not stopped yet.
 pub fn is_pausing(home: &Home, record: &Loop) -> bool {
-    let is_over = !record.is_live() || record.state.status == Status::Paused;
+    let is_over = !record.is_live() || record.state.status() == Status::Paused;
     !is_over && pending_request(home, &record.id) == Some(ControlRequest::Pause)
 }
 
@@ -412,7 +412,8 @@ impl Held {
     }
 
     fn append_event(&self, record: &Loop, at: DateTime<Utc>, event: Event) -> io::Result<()> {
-        let entry = JournalEntry { schema: SCHEMA, at, generation: record.state.generation, event };
+        let entry =
+            JournalEntry { schema: SCHEMA, at, generation: record.state.generation(), event };
         journal::append_entry(&self.home.loop_file(&self.id, "journal.jsonl"), &entry)
     }
 

@@ -38,11 +38,11 @@ impl Open {
         let seen = AgentFacts { request: self.read_request(), jitter, ..seen };
         let subject = &self.before;
         let looks = seen.needed_looks(&subject.contract);
-        let tree = if looks.tree { tree::look_at_tree(&self.home, subject) } else { None };
+        let tree = if looks.tree() { tree::look_at_tree(&self.home, subject) } else { None };
         let changes = tree.as_ref().and_then(|left| tree::tree_changes(&self.home, subject, left));
         let snapshot = tree.as_ref().and_then(|tree| tree.snapshot.as_deref());
         let protected = match snapshot {
-            _ if !looks.protected || subject.protected.is_none() => None,
+            _ if !looks.protected() || subject.protected.is_none() => None,
             Some(now) => Some(protect::changed_paths(&self.home, subject, now)),
             None => Some(Err("no snapshot can be taken of the working tree".to_owned())),
         };
@@ -70,7 +70,7 @@ impl Open {
         let within = Within::for_subject(subject, facts.seen.agent.missed_ms);
         let is_session = subject.driver() == Driver::Session;
         let latest = if is_session { Some(Deadline::after(BOUNDARY_OF_A_SESSION)) } else { None };
-        let is_looked_at = facts.seen.needed_looks(&subject.contract).tree;
+        let is_looked_at = facts.seen.needed_looks(&subject.contract).tree();
         facts.now = clock::now();
         facts.tests_before = store::read_tests(&self.home, &subject.id);
         let now = facts.tree.as_ref().and_then(|tree| tree.snapshot.clone());
@@ -158,7 +158,7 @@ pub fn run_checks(
     let runs = CheckRuns { terms, within, tell };
     let mut done: Vec<CheckResult> = Vec::new();
     for check in subject.contract.before_the_first() {
-        if subject.state.checks.contains_key(&check.run) {
+        if subject.state.seen().checks().contains_key(&check.run) {
             continue;
         }
         match runs.run_check(check, None) {
@@ -190,7 +190,7 @@ impl CheckRuns<'_> {
         {
             // A run has looked before its first iteration, unless something kept it from that, such
             // as the work of a cut-off attempt.
-            let is_unseen = latest.is_some() || !subject.state.checked_as_found;
+            let is_unseen = latest.is_some() || !subject.state.seen().checked_as_found();
             if let Some(here) = result.test_run.as_ref().filter(|run| is_unseen && run.ran_any()) {
                 remember_as_found(self.terms, check, here, before);
                 if stop() {

@@ -134,7 +134,7 @@ fn unknown_result(check: &Check, why: String, elapsed_ms: u64, tail: &str) -> Ch
 /// The `PATH` of a check, if it is not that of this process. In the scratch folder the folders of
 /// the checkout are those of the scratch folder: a changed program must not judge itself.
 fn search_path(home: &Home, subject: &Loop, folder: &Path) -> Option<String> {
-    let own = subject.state.owner.search_path.clone();
+    let own = subject.state.owner().search_path.clone();
     let checkout = &subject.place.checkout;
     let scratch = home.scratch_folder(checkout);
     if !folder.starts_with(&scratch) {

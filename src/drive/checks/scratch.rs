@@ -124,7 +124,7 @@ impl ScratchFolder<'_> {
         self.holds = None;
         self.snapshots.check_out(commit, &self.folder, false)?;
         self.laid_out = Some(Stopwatch::start());
-        let found = self.terms.subject.state.baseline.as_ref().map(|found| &*found.commit);
+        let found = self.terms.subject.state.seen().baseline().as_ref().map(|found| &*found.commit);
         self.snapshots.include(found.unwrap_or(commit), commit, &self.folder)?;
         self.holds = Some(commit.to_owned());
         let is_set_up = is_set_up(&self.folder, &self.setup_command());

@@ -89,9 +89,11 @@ pub fn is_here(home: &Home, record: &Loop, baseline: &Baseline) -> bool {
 /// a person. What the agent had changed before stays as the loop found it, except what a person
 /// changed again.
 pub fn follow_tree(home: &Home, record: &mut Loop, seen: Option<TreeSeen>, is_by_person: bool) {
-    let was = record.state.trees.snapshot.clone();
+    let was = record.state.seen().trees().snapshot().clone();
     record.state.remember_tree(seen);
-    let (Some(was), Some(now)) = (was, record.state.trees.snapshot.clone()) else { return };
+    let (Some(was), Some(now)) = (was, record.state.seen().trees().snapshot().clone()) else {
+        return;
+    };
     if was == now {
         return;
     }
@@ -107,7 +109,7 @@ pub fn follow_tree(home: &Home, record: &mut Loop, seen: Option<TreeSeen>, is_by
     if let (Some(protected), false) = (&mut record.protected, is_by_person) {
         change.move_named(id, PROTECTED, &mut protected.snapshot);
     }
-    if let Some(mut baseline) = record.state.baseline.clone() {
+    if let Some(mut baseline) = record.state.seen().baseline().clone() {
         change.move_named(id, BASELINE, &mut baseline.commit);
         record.state.replace_baseline(Some(baseline));
     }
@@ -170,7 +172,7 @@ pub fn find_changes(
     memories: &TestMemories,
 ) -> Option<TestChangesFinding> {
     let subject = terms.subject;
-    let baseline = subject.state.baseline.as_ref()?;
+    let baseline = subject.state.seen().baseline().as_ref()?;
     let snapshots = Snapshots::of(terms.home, subject);
     let compared = left.and_then(|left| {
         let mut changes = Changes::between(&snapshots, subject, baseline, &left)?;
@@ -236,7 +238,7 @@ fn is_report(snapshots: &Snapshots, found: &str, path: &str) -> bool {
 fn taken_away(last: &BTreeMap<&String, &TestRun>, memories: &TestMemories) -> Vec<String> {
     let reports = last.iter().filter_map(|(check, run)| {
         let report = TestReport::from_run(memories.get(*check), run);
-        let is_less = !report.gone.is_empty() || !report.newly_skipped.is_empty();
+        let is_less = !report.gone().is_empty() || !report.newly_skipped().is_empty();
         if is_less { report.taken_away() } else { None }
     });
     reports.collect()
@@ -292,7 +294,7 @@ fn is_installed(file: &Path, path: &str) -> bool {
 
 /// Whether a program or a repository was there when the loop began: a later one is what it lacked.
 fn was_there(subject: &Loop, path: &String) -> bool {
-    let found = subject.state.baseline.as_ref();
+    let found = subject.state.seen().baseline().as_ref();
     found.is_none_or(|found| found.named.run.contains(path) || found.hashes.contains_key(path))
 }
 

@@ -57,7 +57,7 @@ fn try_checks(
     let revealed = snapshots.revealed(&subject.id, found, now)?;
     let [before, after] = [found, now].map(|commit| Baseline {
         commit: commit.to_owned(),
-        ..subject.state.baseline.clone().unwrap_or_default()
+        ..subject.state.seen().baseline().clone().unwrap_or_default()
     });
     let changes = Changes::between(snapshots, subject, &before, &after)?;
     let mut files: Vec<String> = changes.into_work().into_iter().collect();
@@ -155,7 +155,8 @@ fn scratch_trees(terms: ScratchTerms<'_>) -> Result<(ScratchFolder<'_>, String, 
     let subject = terms.subject;
     let scratch = terms.open_folder()?;
     // The ignored files of both that checks read.
-    let found = subject.state.baseline.as_ref().map_or(found, |baseline| baseline.commit.clone());
+    let found =
+        subject.state.seen().baseline().as_ref().map_or(found, |baseline| baseline.commit.clone());
     let now = test_changes::find_baseline(terms.home, subject, Some(now))?.commit;
     let revealed = scratch.snapshots.revealed(&subject.id, &found, &now)?;
     let revealed: Vec<&str> = revealed.iter().map(String::as_str).collect();

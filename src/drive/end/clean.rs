@@ -21,7 +21,7 @@ use world::store::{self, Home, removal};
 pub fn ended_before(loops: Vec<Loop>, age: Duration) -> (Vec<Loop>, usize) {
     let age = chrono::TimeDelta::from_std(age).unwrap_or(chrono::TimeDelta::MAX);
     let ended = loops.into_iter().filter(|record| {
-        let ended = record.state.ended_at.map_or(i64::MAX, |at| at.timestamp());
+        let ended = record.state.end().ended_at().map_or(i64::MAX, |at| at.timestamp());
         !record.is_live()
             && clock::now().wall.timestamp().saturating_sub(ended) >= age.num_seconds()
     });
@@ -33,7 +33,7 @@ pub fn ended_before(loops: Vec<Loop>, age: Duration) -> (Vec<Loop>, usize) {
 /// neither completed nor cancelled, and a crew that is there has not finished its last steps.
 fn is_in_reach(record: &Loop) -> bool {
     let is_settled = matches!(record.outcome(), Some(Outcome::Completed | Outcome::Cancelled));
-    let is_alive = owner_life(&record.state.owner) == Life::Alive;
+    let is_alive = owner_life(record.state.owner()) == Life::Alive;
     is_alive && (!is_settled || record.driver() == Driver::Process)
 }
 
@@ -94,7 +94,7 @@ fn take_out(home: &Home, id: &LoopId, is_kept_from_starts: bool) -> Result<u64> 
         refuse!("loop {id} was resumed in between", "crew cancel {id} ends it");
     }
     let works =
-        record.driver() == Driver::Process && owner_life(&record.state.owner) == Life::Alive;
+        record.driver() == Driver::Process && owner_life(record.state.owner()) == Life::Alive;
     if works || !is_kept_from_starts || boundary.is_none() {
         refuse!("loop {id} is busy", "try again in a moment");
     }

@@ -73,7 +73,7 @@ fn next_page(home: &Home, record: &Loop) -> Option<((PathBuf, String), bool)> {
     if !record.is_live() && !is_moved {
         return None;
     }
-    let since = record.state.last_iteration_at.unwrap_or(record.started_at);
+    let since = record.state.time().last_iteration_at().unwrap_or(record.started_at);
     let newest = view::newest_handoff(record).filter(|(page, _)| {
         let changed = disk::stamp(page).and_then(|(_, nanos)| i64::try_from(nanos).ok());
         changed.is_some_and(|nanos| DateTime::from_timestamp_nanos(nanos) >= since)
@@ -82,7 +82,7 @@ fn next_page(home: &Home, record: &Loop) -> Option<((PathBuf, String), bool)> {
         Some(newest) if !is_moved || !is_whole(&newest.1) => return Some((newest, false)),
         newest => newest,
     };
-    let kind = match record.state.status {
+    let kind = match record.state.status() {
         Status::Paused => "paused",
         _ => record.outcome().map_or("interrupted", Outcome::label),
     };

@@ -34,7 +34,7 @@ pub fn prove_by_hand(
 ) -> Result<(WithoutWork, Option<Proof>)> {
     let record = &Loop { environment: None, ..record.clone() };
     let id = &record.id;
-    if matches!(record.state.status, Status::Running | Status::Waiting) {
+    if matches!(record.state.status(), Status::Running | Status::Waiting) {
         refuse!(format!("loop {id} is {}", record.status_word()), "crew pause {id} first");
     }
     if let Some(gone) = place::missing_place(&record.place) {
@@ -43,7 +43,7 @@ pub fn prove_by_hand(
     if record.contract.checks.is_empty() {
         bail!("loop {id} has no check that could fail without its work");
     }
-    let evidence = record.state.evidence.as_ref();
+    let evidence = record.state.seen().evidence().as_ref();
     if let Some(check) = evidence.and_then(|evidence| evidence.failing().next()) {
         refuse!(
             format!("`{}` fails with the work, so there is nothing to prove", check.run),
@@ -52,8 +52,8 @@ pub fn prove_by_hand(
     }
     let last = last_snapshot(home, record);
     let mut left = test_changes::find_baseline(home, record, last.as_deref());
-    let proof = record.state.ending.as_ref().and_then(|ending| ending.proof);
-    if let (Ok(left), Some(found)) = (&mut left, &record.state.baseline)
+    let proof = record.state.end().ending().as_ref().and_then(|ending| ending.proof);
+    if let (Ok(left), Some(found)) = (&mut left, record.state.seen().baseline())
         && matches!(proof, Some(Proof::Checked | Proof::Proven))
     {
         // They were compared at the end; what differs since then is a person's.
@@ -111,7 +111,7 @@ pub fn find_own_proof(home: &Home, id: &LoopId) -> Result<Option<Loop>> {
     Ok(Deadline::after(NAMED_WITHIN).poll(Duration::from_millis(20), || {
         let found = store::load(home, id).ok()?;
         let mut owner = me.clone();
-        owner.process = found.state.prover.clone()?;
+        owner.process = found.state.end().prover().clone()?;
         owner_is(&owner, &me.process).then_some(found)
     }))
 }
@@ -136,9 +136,9 @@ pub fn prove_in_background(home: &Home, record: &Loop, stop: Stop<'_>) -> Result
 /// the proof.
 fn look_back(terms: ScratchTerms<'_>, trial: Option<&WithoutWork>) -> Option<BaselineResult> {
     let record = terms.subject;
-    let proof = record.state.ending.as_ref().and_then(|ending| ending.proof);
+    let proof = record.state.end().ending().as_ref().and_then(|ending| ending.proof);
     let is_proven = matches!(trial, Some(WithoutWork::Proven(_)));
-    let is_open = proof == Some(Proof::Passing) && !record.state.checked_as_found;
+    let is_open = proof == Some(Proof::Passing) && !record.state.seen().checked_as_found();
     if is_open && !is_proven { Some(look_as_found(terms)) } else { None }
 }
 
@@ -155,7 +155,7 @@ pub fn proof_terms<'a>(
     now: Option<&'a str>,
     stop: Stop<'a>,
 ) -> ScratchTerms<'a> {
-    let took = subject.state.checks.values().map(|memory| memory.elapsed_ms).sum();
+    let took = subject.state.seen().checks().values().map(|memory| memory.elapsed_ms()).sum();
     ScratchTerms { home, subject, now, latest: None, shared: None, stop }.beginning_now(took)
 }
 

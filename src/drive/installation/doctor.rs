@@ -223,7 +223,7 @@ fn read_settings(home: &Home, here: &Path, found: &mut Findings) -> Option<Strin
 /// Tries the checks of the newest loop here in the scratch folder, if they passed when it ended.
 fn try_scratch_folder(home: &Home, here: &Path, found: &mut Findings) {
     let Ok(Some(mut record)) = find::of_working_tree(home, here) else { return };
-    let Some(evidence) = &record.state.evidence else { return };
+    let Some(evidence) = record.state.seen().evidence() else { return };
     if record.is_live() || evidence.checks.is_empty() || evidence.failing().next().is_some() {
         return;
     }

@@ -78,7 +78,7 @@ pub fn run_agent(
             ("CREW_LOOP", record.id.to_string()),
             ("CREW_ITERATION", record.iteration().to_string()),
         ])
-        .envs(record.state.owner.search_path.as_ref().map(|path| ("PATH", path)))
+        .envs(record.state.owner().search_path.as_ref().map(|path| ("PATH", path)))
         .input(launch.input.as_bytes())
         .within(if is_the_last { left } else { own })
         .noted(home.groups_folder(&record.id));
@@ -271,12 +271,12 @@ impl Watch for Watcher<'_, '_> {
 /// The agent that printed the log of an iteration; `None` in a session.
 pub fn who_worked(home: &Home, record: &Loop, iteration: u32) -> Option<Agent> {
     let run = record.contract.run.as_ref()?;
-    if run.fallback.is_empty() || iteration > record.state.completed {
+    if run.fallback.is_empty() || iteration > record.state.counts().completed() {
         return Some(record.worker().unwrap_or(&run.agent).clone());
     }
     let mut name = None;
     let _ = journal::read_entries(&home.loop_file(&record.id, "journal.jsonl"), |entry| {
-        let evidence = entry.event.state().and_then(|state| state.evidence.as_ref());
+        let evidence = entry.event.state().and_then(|state| state.seen().evidence().as_ref());
         let evidence = evidence.filter(|evidence| evidence.iteration == iteration);
         name = evidence.and_then(|evidence| evidence.agent.clone()).or(name.take());
     });

@@ -48,19 +48,19 @@ impl RecordChange<'_> {
     /// Makes the change in the record of a run that this process drives.
     pub fn apply(&self, now: Moment, record: &mut Loop) {
         let state = &mut record.state;
-        let spent_ms = now.awake_ms.saturating_sub(state.began.awake_ms);
+        let spent_ms = now.awake_ms.saturating_sub(state.time().began().awake_ms);
         match self {
             Self::Begin(_) => state.begin_iteration(now),
             Self::Pause => state.pause(now, spent_ms),
             Self::End(ending) => {
-                let is_at_work = state.status == Status::Running;
+                let is_at_work = state.status() == Status::Running;
                 state.finish(ending.clone(), if is_at_work { spent_ms } else { 0 });
                 record.state.git_mut().pending = Pending::after_boundary(record, false);
             }
             Self::HoldBack(turn) => turn.hold_back(record),
             Self::HandTo { next, .. } => {
                 state.hand_to_agent(next.clone());
-                if state.status == Status::Waiting {
+                if state.status() == Status::Waiting {
                     state.begin_iteration(now);
                 }
             }

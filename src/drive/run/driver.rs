@@ -70,7 +70,7 @@ pub fn drive_loop(
     let handoff = view::newest_handoff(&record).map(|(page, _)| page);
     let mut ledger = Ledger::new((&machine, &machine), record, signals, &sink);
     // Its last process may have been cut off between its last record and the steps that follow it.
-    let pending = ledger.record.state.git.pending;
+    let pending = ledger.record.state.git().pending;
     if !pending.is_empty() {
         git::do_pending(&mut ledger, &machine, &mut checkout, pending);
     }
@@ -143,12 +143,12 @@ impl<'a> Driver<'a> {
     /// from outside did. `None` for a loop that is paused.
     fn end_run(&self) -> Option<Loop> {
         let record = &self.ledger.record;
-        if record.state.status == Status::Paused {
+        if record.state.status() == Status::Paused {
             self.ledger.emit(&RunEvent::Paused(record));
             return None;
         }
         let page = self.ledger.store.read_page(record);
-        if record.state.git.pending.reaction {
+        if record.state.git().pending.reaction {
             react_to_the_end(self.actors.checks, &self.ledger);
         }
         let saved = !self.ledger.is_behind();
@@ -346,7 +346,7 @@ impl<'a> Driver<'a> {
         let IterationRun { mut seen, usage } = attempt;
         let signalled = ledger.signals.times() > 0;
         // An immediate pause has said that this iteration is repeated, however it has ended since.
-        if signalled || open.before.state.status == Status::Paused {
+        if signalled || open.before.state.status() == Status::Paused {
             seen.agent.process = Some(ProcessEnd::BrokenOff(ledger.signals.first()));
         }
         seen.agent.fallback_at = relief_at(ledger, &seen.agent);
@@ -379,7 +379,8 @@ fn read_request(ledger: &Ledger<'_>) -> DriveEvent {
 /// Sleeps until then in short steps, so that a lid that opens after a reset continues at once.
 fn sleep_until(ledger: &Ledger<'_>, until: DateTime<Utc>, is_wait: bool) -> DriveEvent {
     let (clock, store, state) = (ledger.clock, ledger.store, &ledger.record.state);
-    let is_after_a_crash = is_wait && state.crashes > 0 && state.transient_errors == 0;
+    let is_after_a_crash =
+        is_wait && state.counts().crashes() > 0 && state.counts().transient_errors() == 0;
     let until = if is_after_a_crash { clock.after_a_crash(until) } else { until };
     let mut looked_ms = None;
     loop {
@@ -424,7 +425,7 @@ fn report_iteration(ledger: &Ledger<'_>, began: &Loop, process: Option<&ProcessE
 /// or a check still ran here.
 fn close_if_at_rest(ledger: &Ledger<'_>, workspace: &dyn Workspace) {
     let Ok(found) = ledger.store.load(&ledger.record.id) else { return };
-    let is_open = match found.state.status {
+    let is_open = match found.state.status() {
         Status::Paused => true,
         Status::Finished => !workspace.is_closed(&found),
         Status::Running | Status::Waiting => false,
@@ -438,9 +439,9 @@ fn close_if_at_rest(ledger: &Ledger<'_>, workspace: &dyn Workspace) {
 /// the last boundary left.
 fn mark_as_delivered(ledger: &mut Ledger<'_>) {
     let state = &ledger.record.state;
-    let count = state.messages.len();
-    let has_words = state.evidence.as_ref().is_some_and(|last| !last.words.is_empty());
-    if count != state.told || has_words {
+    let count = state.exchange().messages().len();
+    let has_words = state.seen().evidence().as_ref().is_some_and(|last| !last.words.is_empty());
+    if count != state.exchange().told() || has_words {
         let change = |record: &mut Loop| record.state.mark_in_prompt(count);
         ledger.write(&RecordChange::Edit(NoteKind::Delivered.into(), &change));
     }

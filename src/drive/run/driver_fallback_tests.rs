@@ -8,7 +8,10 @@ use engine::record::Outcome;
 fn the_first_agent_is_back_after_its_limit() {
     let stage = Stage::with_fallback(&[limited(150), claim()], &[work()]);
     let ran = stage.run();
-    assert_eq!((ran.end().0, ran.record.state.consecutive_failures), (Some(Outcome::Completed), 0));
+    assert_eq!(
+        (ran.end().0, ran.record.state.counts().consecutive_failures()),
+        (Some(Outcome::Completed), 0)
+    );
     let notes = ran.lines_with("note");
     assert!(
         notes[0].starts_with("60 note: second takes over: claude is limited until "),
@@ -49,7 +52,7 @@ fn an_outage_of_a_fallback_is_waited_for_until_the_first_agent_is_back() {
     let ran = Stage::with_fallback(&[limited(100), claim()], &[outage()]).run();
     assert_eq!((ran.end().0, ran.end().2), (Some(Outcome::Completed), 1));
     assert_eq!(ran.agents(), ["claude", "second", "claude"]);
-    assert_eq!(ran.record.state.consecutive_failures, 0);
+    assert_eq!(ran.record.state.counts().consecutive_failures(), 0);
 }
 
 #[test]
@@ -71,7 +74,7 @@ fn a_fallback_that_needs_a_person_is_excluded_and_the_loop_waits_for_the_first_a
     assert_eq!((ran.end().0, ran.end().2), (Some(Outcome::Completed), 1));
     assert_eq!(ran.agents(), ["claude", "second", "claude", "claude"]);
     assert_eq!(ran.lines_with("second is out of this loop: ").len(), 1, "{:?}", ran.lines);
-    assert_eq!(ran.record.state.agents.out, ["second"]);
+    assert_eq!(ran.record.state.work().agents().out, ["second"]);
 }
 
 #[test]

@@ -141,12 +141,12 @@ impl MemoryLoopStore {
                 let known = known.map(|place| windows.remove(place));
                 windows.push(RateWindow::after_limit(known, account.clone(), limit, now));
             }
-            if next.state.due.is_some() {
+            if next.state.wait().due().is_some() {
                 next.state.name_window(Some(account));
             }
         } else if let Some(place) = known
             && was_answered(&seen.agent)
-            && windows[place].is_disproved_by(before.state.began.wall, now)
+            && windows[place].is_disproved_by(before.state.time().began().wall, now)
         {
             let window = windows.remove(place);
             windows.push(window.when_opened(&before.id, now));
@@ -219,7 +219,10 @@ impl LoopStore for MemoryLoopStore {
     }
 
     fn window_has_moved(&self, record: &Loop) -> bool {
-        let (Some(due), Some(own)) = (record.state.due, &record.state.window) else { return false };
+        let (Some(due), Some(own)) = (record.state.wait().due(), record.state.wait().window())
+        else {
+            return false;
+        };
         let agents = record.able_agents().map(|agent| account_with(record, Some(agent)));
         let mut accounts = [own.clone()].into_iter().chain(agents);
         accounts.any(|account| {
@@ -293,7 +296,7 @@ impl Checks for ScriptedChecks {
     fn look(&self, open: &Open, seen: AgentFacts, usage: Option<Usage>) -> Facts {
         let looks = seen.needed_looks(&open.before.contract);
         let name = format!("tree {}", self.work.get());
-        let tree = if looks.tree { Some(name.as_str().into()) } else { None };
+        let tree = if looks.tree() { Some(name.as_str().into()) } else { None };
         let now = self.clock.now();
         Facts { seen, now, tree_checked: tree.clone(), tree, usage, ..Facts::default() }
     }
@@ -312,7 +315,7 @@ impl Checks for ScriptedChecks {
         for Reaction { run, .. } in reactions.filter(|reaction| reaction.on == on) {
             let has_failed = self.failing.borrow().contains(run);
             let verdict = if has_failed { Verdict::Failed } else { Verdict::Passed };
-            self.reacted.borrow_mut().push(format!("{run} {}", of.state.completed));
+            self.reacted.borrow_mut().push(format!("{run} {}", of.state.counts().completed()));
             let (exit, tail) = (Some(i32::from(has_failed)), String::new());
             ends.push(ReactionEnd { on, run: run.clone(), verdict, exit, elapsed_ms: 0, tail });
         }
@@ -437,7 +440,8 @@ impl EventSink for Lines {
             RunEvent::Delayed { until, .. } => format!("delay until {}", seconds(*until)),
             RunEvent::Waiting(record) => {
                 let state = &record.state;
-                let (until, why) = (state.due.map_or(0, seconds), state.wait_reason.as_deref());
+                let (until, why) =
+                    (state.wait().due().map_or(0, seconds), state.wait().wait_reason().as_deref());
                 format!("wait until {until}: {}", why.unwrap_or_default())
             }
             RunEvent::ReactionFailed { why, is_told: false, .. } => format!("failed: {why}"),
@@ -568,9 +572,9 @@ impl Stage {
 impl Ran {
     /// The outcome, the reason, and how many iterations count.
     pub fn end(&self) -> (Option<Outcome>, String, u32) {
-        let ending = self.record.state.ending.as_ref();
+        let ending = self.record.state.end().ending().as_ref();
         let why = ending.map(|ending| ending.reason.to_string()).unwrap_or_default();
-        (self.record.outcome(), why, self.record.state.completed)
+        (self.record.outcome(), why, self.record.state.counts().completed())
     }
 
     /// The lines that contain this.

@@ -14,7 +14,10 @@ fn a_limit_with_a_reset_is_waited_for_and_the_same_iteration_is_repeated() {
         ran.lines_with("iteration"),
         ["0 iteration 1", "60 iteration 2", "3720 iteration 2"]
     );
-    assert_eq!((ran.record.state.completed, ran.record.state.consecutive_failures), (2, 0));
+    assert_eq!(
+        (ran.record.state.counts().completed(), ran.record.state.counts().consecutive_failures()),
+        (2, 0)
+    );
 }
 
 #[test]
@@ -31,7 +34,7 @@ fn a_pause_ends_a_wait_and_the_next_run_tries_again_at_once() {
     let stage = Stage::new(&[limited(3600), claim()]);
     stage.plan(100, |store| *store.request.borrow_mut() = Some(ControlRequest::Pause));
     let paused = stage.run();
-    assert_eq!((paused.record.state.status, paused.calls.len()), (Status::Paused, 1));
+    assert_eq!((paused.record.state.status(), paused.calls.len()), (Status::Paused, 1));
     assert_eq!(paused.lines.last().unwrap(), "100 paused");
     *stage.store.request.borrow_mut() = None;
     stage.set_record(|record| record.state.end_wait());
@@ -72,7 +75,7 @@ fn the_loops_time_ends_a_delay_and_no_iteration_begins_after_it() {
     let why = "the time limit of 5m is reached".to_owned();
     assert_eq!(ran.end(), (Some(Outcome::Exhausted), why, 1));
     assert_eq!(ran.lines_with("delay"), ["60 delay until 300"]);
-    assert_eq!(ran.record.state.awake_ms, 300_000);
+    assert_eq!(ran.record.state.time().awake_ms(), 300_000);
 }
 
 #[test]
@@ -95,7 +98,7 @@ fn a_delay_comes_between_iterations_and_counts_only_as_time_of_the_loop() {
     let ran = stage.run();
     assert_eq!(ran.lines_with("delay"), ["60 delay until 90", "150 delay until 180"]);
     assert_eq!(
-        (ran.record.elapsed_ms.clone(), ran.record.state.awake_ms),
+        (ran.record.elapsed_ms.clone(), ran.record.state.time().awake_ms()),
         (vec![60_000; 3], 240_000)
     );
 }
@@ -106,7 +109,7 @@ fn the_wait_after_a_crash_does_not_count_as_time_of_an_iteration() {
     assert_eq!((ran.end().0, ran.end().2), (Some(Outcome::Completed), 2));
     assert_eq!(ran.lines_with("wait"), ["60 wait until 65: the agent was ended by signal 9"]);
     assert_eq!(
-        (ran.record.elapsed_ms.clone(), ran.record.state.awake_ms),
+        (ran.record.elapsed_ms.clone(), ran.record.state.time().awake_ms()),
         (vec![60_000; 2], 125_000)
     );
 }
@@ -131,7 +134,7 @@ fn crew_waits_after_a_timeout_whether_or_not_something_changed() {
     let why = "the iteration ran into its timeout of 1m";
     let waits = [format!("60 wait until 65: {why}"), format!("125 wait until 140: {why}")];
     assert_eq!(ran.lines_with("wait"), waits);
-    assert_eq!(ran.record.state.consecutive_failures, 0);
+    assert_eq!(ran.record.state.counts().consecutive_failures(), 0);
 }
 
 #[test]
@@ -156,7 +159,7 @@ fn a_cancel_and_a_pause_end_a_wait_after_a_crash() {
         let stage = Stage::new(&[ends(ProcessEnd::Signal(9))]);
         stage.plan(62, move |store| *store.request.borrow_mut() = Some(request.clone()));
         let ran = stage.run();
-        assert_eq!((ran.record.state.status, ran.calls.len()), (ended, 1));
+        assert_eq!((ran.record.state.status(), ran.calls.len()), (ended, 1));
     }
 }
 
@@ -212,7 +215,7 @@ fn a_failed_write_is_reported_once_and_the_limits_still_apply() {
     stage.store.fails.set(1);
     let ran = stage.run();
     assert_eq!(ran.lines.last().unwrap(), "180 finished");
-    assert_eq!(stage.store.record.borrow().state.completed, 3);
+    assert_eq!(stage.store.record.borrow().state.counts().completed(), 3);
 }
 
 /// A gate that admits each iteration at the second request, and ends the loop after one.

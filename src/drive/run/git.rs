@@ -97,7 +97,7 @@ impl Workspace for Checkout<'_> {
             record_fault(ledger, GitStep::Push, &refused);
             fault = Some(refused);
         }
-        let pending = ledger.record.state.git.pending;
+        let pending = ledger.record.state.git().pending;
         if (commits && pending.commit) || (pushes && pending.push) {
             remember(ledger, |git| {
                 git.pending.commit &= !commits;
@@ -200,7 +200,7 @@ impl<'a> Checkout<'a> {
         for (paths, what) in [(ignored, IGNORED), (behind, BEHIND)].into_iter().chain(nested) {
             self.note_once(ledger, paths, what);
         }
-        if ledger.record.state.git.commits != Failures::default() {
+        if ledger.record.state.git().commits != Failures::default() {
             remember(ledger, |git| git.commits = Failures::default());
         }
         let theirs = "what you had not committed was committed, but not by crew: {}";
@@ -221,7 +221,7 @@ impl<'a> Checkout<'a> {
         );
         self.give_up_drafts(ledger, &mut drafts, &taken, &whole);
         self.note_another_branch(ledger, branch);
-        let left = ledger.record.state.trees.snapshot.clone();
+        let left = ledger.record.state.seen().trees().snapshot().clone();
         self.look_again(ledger, NoteKind::Committed(commit), left.as_deref());
     }
 
@@ -241,9 +241,10 @@ impl<'a> Checkout<'a> {
     /// Reports once each repository inside with work that no commit of the loop holds.
     fn note_repositories_inside(&mut self, ledger: &Ledger<'_>) {
         let state = &ledger.record.state;
-        let changes = state.evidence.as_ref().and_then(|evidence| evidence.changes.as_ref());
+        let changes =
+            state.seen().evidence().as_ref().and_then(|evidence| evidence.changes.as_ref());
         for path in changes.into_iter().flat_map(|changes| &changes.repositories) {
-            let seen = state.trees.repositories.get(path);
+            let seen = state.seen().trees().repositories().get(path);
             if seen.is_some_and(|seen| seen.uncommitted.is_some()) {
                 self.note_once(
                     ledger,
@@ -258,7 +259,7 @@ impl<'a> Checkout<'a> {
     fn push(&mut self, ledger: &mut Ledger<'_>) -> Result<(), GitFault> {
         ledger.emit(&RunEvent::StepStarted(LoopStep::Push, ""));
         let record = &ledger.record;
-        let (own, sent) = (record.branch(), record.state.git.pushed.as_ref());
+        let (own, sent) = (record.branch(), record.state.git().pushed.as_ref());
         let rebases = git_steps(record).rebase.is_some();
         let pushed =
             self.take_step(ledger, GitStep::Push, |steps| push_branch(steps, own, sent, rebases))?;
@@ -272,7 +273,7 @@ impl<'a> Checkout<'a> {
         }
         let what = format!("pushed {branch} to {remote}");
         let sent = Sent { remote, branch, commit, rebased: None };
-        let known = &ledger.record.state.git;
+        let known = ledger.record.state.git();
         if upstream_was_set
             || known.pushed.as_ref() != Some(&sent)
             || known.pushes != Failures::default()
@@ -388,7 +389,7 @@ fn end_reason(record: &Loop, fault: &GitFault) -> EndReason {
 /// in no commit.
 fn end_without_a_repository(ledger: &mut Ledger<'_>, fault: &GitFault) {
     let reason = end_reason(&ledger.record, fault);
-    let known = ledger.record.state.ending.as_ref().map(|ending| &ending.reason);
+    let known = ledger.record.state.end().ending().as_ref().map(|ending| &ending.reason);
     if ledger.record.is_live() {
         ledger.write(&RecordChange::End(Ending::new(Outcome::Blocked, reason)));
     } else if git_steps(&ledger.record).commit && known != Some(&reason) {
@@ -399,7 +400,7 @@ fn end_without_a_repository(ledger: &mut Ledger<'_>, fault: &GitFault) {
 /// What crew pushed last, or what was pushed before the loop, if it is an ancestor of the head: a
 /// rebase then makes another commit of it.
 fn sent_commit_below(record: &Loop, steps: &Steps<'_>) -> Option<Sent> {
-    let sent = match &record.state.git.pushed {
+    let sent = match &record.state.git().pushed {
         Some(sent) => sent.clone(),
         None if git_steps(record).push => seen_at_remote(steps)?,
         None => return None,
@@ -433,7 +434,7 @@ pub fn settle_steps(
     }
     let held = store::hold_loop(home, id, LOCK_WAIT)?;
     let record = held.load()?;
-    let left = record.state.git.pending_steps();
+    let left = record.state.git().pending_steps();
     if record.is_live() || left.is_empty() {
         return Ok(record);
     }

@@ -26,7 +26,7 @@ pub fn hand_over(home: &Home, record: &Loop, flags: &[&str]) -> Result<(Loop, Pa
         .context("cannot start a crew in the background")?;
     let held = store::hold_loop(home, &record.id, LOCK_WAIT)?;
     let record = held.load()?;
-    let owner = Owner { process, ..record.state.owner.clone() };
+    let owner = Owner { process, ..record.state.owner().clone() };
     Ok((held.change(&record, "detached", |next| next.state.name_owner(owner))?, output))
 }
 
@@ -35,7 +35,7 @@ pub fn take_record(home: &Home, id: &LoopId) -> Result<Loop> {
     let me = own_process()?.process;
     let found = Deadline::after(WITHIN).poll(Duration::from_millis(20), || {
         let found = store::load(home, id).ok()?;
-        owner_is(&found.state.owner, &me).then_some(found)
+        owner_is(found.state.owner(), &me).then_some(found)
     });
     found.with_context(|| format!("loop {id} was not handed to this process"))
 }

@@ -54,7 +54,7 @@ impl<'a> Ledger<'a> {
         !self.is_behind()
             && store
                 .load(&known.id)
-                .is_ok_and(|found| !found.is_live() || found.state.status != known.state.status)
+                .is_ok_and(|found| !found.is_live() || found.state.status() != known.state.status())
     }
 
     /// Reads what others did to the record. False when this process no longer owns it.

@@ -72,7 +72,7 @@ pub fn run_reactions(
 fn run_reaction(home: &Home, subject: &Loop, reaction: &Reaction, stop: Stop<'_>) -> ReactionEnd {
     let on = reaction.on;
     let mut variables = reaction_variables(subject, on);
-    variables.extend(subject.state.owner.search_path.clone().map(|path| ("PATH", path)));
+    variables.extend(subject.state.owner().search_path.clone().map(|path| ("PATH", path)));
     let input = loop_document(subject, on, clock::local_time()).to_string() + "\n";
     let ended = Call::shell(&reaction.run, &subject.place.folder)
         .envs(variables)

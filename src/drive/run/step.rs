@@ -132,17 +132,17 @@ impl From<RecordChange<'static>> for Step {
 /// Takes an event of `now` about a loop and returns what follows from it.
 pub fn step_run(memory: &mut RunMemory, record: &Loop, event: DriveEvent, now: Moment) -> Step {
     match event {
-        DriveEvent::Loaded => match record.state.status {
+        DriveEvent::Loaded => match record.state.status() {
             Status::Finished | Status::Paused => DriveQuestion::End.into(),
             Status::Waiting => {
                 memory.is_rested = true;
-                let until = record.state.due.unwrap_or(now.wall);
+                let until = record.state.wait().due().unwrap_or(now.wall);
                 let then = DriveQuestion::Sleep { until, is_wait: true };
                 Step { effects: vec![DriveEffect::ReportWait], then }
             }
             Status::Running => begin_delay(memory, record, now),
         },
-        DriveEvent::Rested { is_typed } if record.state.status == Status::Waiting => {
+        DriveEvent::Rested { is_typed } if record.state.status() == Status::Waiting => {
             memory.is_typed = is_typed;
             DriveQuestion::Choose(ChoicePoint::AfterWait).into()
         }
@@ -152,7 +152,7 @@ pub fn step_run(memory: &mut RunMemory, record: &Loop, event: DriveEvent, now: M
         }
         DriveEvent::Asked(signal, request) => {
             // Whoever ends a wait wants the iteration now.
-            memory.is_typed |= record.state.status == Status::Waiting;
+            memory.is_typed |= record.state.status() == Status::Waiting;
             obey(record, signal, request)
         }
         DriveEvent::Looked(Some(cause)) => {
@@ -230,7 +230,7 @@ fn obey(record: &Loop, signal: Option<EndSignal>, request: Option<ControlRequest
         Some(ControlRequest::Cancel { by, reason }) => {
             RecordChange::End(Ending::cancelled(by, reason.as_deref())).into()
         }
-        Some(ControlRequest::Pause) if record.state.status != Status::Paused => {
+        Some(ControlRequest::Pause) if record.state.status() != Status::Paused => {
             RecordChange::Pause.into()
         }
         Some(ControlRequest::Pause) | None => DriveQuestion::Load.into(),
@@ -269,7 +269,7 @@ fn hand_over(
 ) -> Vec<DriveEffect> {
     let Some(agent) = free else { return Vec::new() };
     let next = limited.first().map(|turn| FallbackAgent { agent, until: turn.at });
-    let before = record.state.agents.stand_in.as_ref();
+    let before = record.state.work().agents().stand_in.as_ref();
     if before == next.as_ref() {
         return Vec::new();
     }
@@ -300,7 +300,7 @@ fn give_turn(
     let then = match at {
         ChoicePoint::AfterWait => {
             // Another agent has begun.
-            if effects.is_empty() && record.state.status == Status::Waiting {
+            if effects.is_empty() && record.state.status() == Status::Waiting {
                 effects = begin_after("the wait is over");
             }
             DriveQuestion::Load
@@ -322,7 +322,7 @@ fn give_turn(
 /// what was decided. `began` is the record before it.
 fn follow_decision(memory: &mut RunMemory, began: &Loop, judged: (Boundary, Facts)) -> Step {
     let (Boundary { after, decision, note, .. }, facts) = judged;
-    let counted = after.state.completed > began.state.completed;
+    let counted = after.state.counts().completed() > began.state.counts().completed();
     let mut effects: Vec<DriveEffect> = note.map(DriveEffect::Note).into_iter().collect();
     let process = facts.seen.agent.process.clone();
     effects.push(DriveEffect::TakeOver { after: Box::new(after.clone()), counted, process });
@@ -352,7 +352,7 @@ fn follow_decision(memory: &mut RunMemory, began: &Loop, judged: (Boundary, Fact
     {
         let why = format!(
             "iteration {} filled {percent}% of its context: the next prompt has the handoff page",
-            after.state.completed
+            after.state.counts().completed()
         );
         effects.push(DriveEffect::HandOn("redline"));
         effects.extend([DriveEffect::Journal(why.clone()), DriveEffect::Note(why)]);
@@ -378,6 +378,6 @@ fn follow_decision(memory: &mut RunMemory, began: &Loop, judged: (Boundary, Fact
 fn stalls_by_half(before: &Loop, after: &Loop) -> bool {
     let half = after.contract.limits.stall.div_ceil(2);
     half > 0
-        && after.state.iterations_without_progress >= half
-        && before.state.iterations_without_progress < half
+        && after.state.counts().iterations_without_progress() >= half
+        && before.state.counts().iterations_without_progress() < half
 }

@@ -49,7 +49,7 @@ pub fn idle_fallback(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     let Some((session_id, id)) = wakeable_loop(home, hook) else { return Ok(EventResult::Silent) };
     let held = store::hold_loop(home, &id, LOCK_WAIT)?;
     let record = held.load()?;
-    if record.state.due.is_none() || wakes::is_held(home, session_id) {
+    if record.state.wait().due().is_none() || wakes::is_held(home, session_id) {
         return Ok(EventResult::Silent);
     }
     wakes::clear_companions(home, session_id, None);
@@ -137,10 +137,10 @@ fn redeem_ticket(
     // Messages to the agent and new limits change the record, but not what is waited for.
     let valid = is_at_work(&record)
         && is_ours(&record, hook)
-        && record.state.boundaries == ticket.boundaries
-        && record.state.due.is_none_or(|due| due == ticket.due);
+        && record.state.counts().boundaries() == ticket.boundaries
+        && record.state.wait().due().is_none_or(|due| due == ticket.due);
     if valid
-        && record.state.due.is_some()
+        && record.state.wait().due().is_some()
         && let Some(turn) = windows::turn_after_window(home, &windows::account_of(&record), id)
     {
         let is_its_wait = turn.is_awaited_by(&record);
@@ -151,13 +151,14 @@ fn redeem_ticket(
         return Ok(VOID);
     }
     let woken = NoteKind::Woken(ticket.iteration);
-    if record.state.due.is_none() {
+    if record.state.wait().due().is_none() {
         held.note(&record, clock::now(), woken)?;
         return Ok(Some(EventResult::Wake(words::next_prompt(&record))));
     }
     // A hold is also due, while its loop runs.
-    let waited = (clock::now().wall - record.state.began.wall).to_std().unwrap_or_default();
-    let is_refused = record.state.transient_errors > 0;
+    let waited =
+        (clock::now().wall - record.state.time().began().wall).to_std().unwrap_or_default();
+    let is_refused = record.state.counts().transient_errors() > 0;
     let before = record.clone();
     control::start_iteration(&mut record);
     boundary::take_back(home, &mut record)?;
@@ -214,7 +215,7 @@ pub fn handle_failure(
     let Some(facts) = gather_facts(home, &open, seen, reading.usage.as_ref())? else {
         return Ok(EventResult::Silent);
     };
-    let mut memory = open.before.state.session.clone();
+    let mut memory = open.before.state.session().clone();
     memory.transcript_bytes = hook.transcript().as_deref().map_or(0, disk::size);
     memory.last_stop = None;
     // A wake starts another turn.
@@ -262,19 +263,19 @@ pub fn handle_notice(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     let Some(record) = owned_or_last(home, hook)? else { return Ok(EventResult::Silent) };
     // The other handler may have just ended it.
     let within = TimeDelta::from_std(RECORDED_WITHIN).unwrap_or_default();
-    let is_recent = record.state.ended_at.is_none_or(|at| clock::now().wall - at < within);
+    let is_recent = record.state.end().ended_at().is_none_or(|at| clock::now().wall - at < within);
     // The client waits for this process, so one that does not own the loop exits at once.
     if !is_recent || !hook.may_wake() || !is_ours(&record, hook) {
         return Ok(EventResult::Silent);
     }
     let looked = Deadline::after(RECORDED_WITHIN).poll(Duration::from_millis(20), || {
         let record = store::load(home, &record.id).ok()?;
-        let is_recorded = record.state.status != Status::Running;
+        let is_recorded = record.state.status() != Status::Running;
         is_recorded.then_some(record)
     });
     Ok(match looked {
         Some(record)
-            if matches!(record.state.status, Status::Waiting | Status::Finished)
+            if matches!(record.state.status(), Status::Waiting | Status::Finished)
                 && is_ours(&record, hook) =>
         {
             EventResult::ServiceNotice(Box::new(record))

@@ -67,7 +67,7 @@ pub fn handle_question(
                 0 => String::new(),
                 others => format!(" and {} more", count(others as u64, "question")),
             };
-            let first = &first.text;
+            let first = first.text();
             format!("asked \"{first}\"{others} in iteration {iteration}; has to decide itself")
         }
     };

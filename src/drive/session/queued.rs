@@ -45,7 +45,7 @@ fn read_on(before: &Loop, hook: &Hook<'_>, queue: &mut Queue) -> bool {
         return false;
     };
     let from = match queue.bytes {
-        0 => before.state.session.transcript_bytes,
+        0 => before.state.session().transcript_bytes,
         bytes => bytes,
     };
     if disk::size(file) < from {
@@ -106,7 +106,7 @@ pub fn was_obeyed(
     raw: &str,
 ) -> Result<Option<ExecutedCommand>> {
     let command = Some((name, raw.trim()));
-    let mut queue = record.state.session.queue.clone();
+    let mut queue = record.state.session().queue.clone();
     if !queue.obeyed.is_empty() {
         read_on(record, hook, &mut queue);
     }

@@ -57,7 +57,7 @@ pub fn open_ours(home: &Home, hook: &Hook<'_>) -> Result<Option<Open>> {
     let Some(id) = owned_id(home, hook)? else { return Ok(None) };
     let Some(open) = open_boundary(home, &id)? else { return Ok(None) };
     let is_cancelled = matches!(open.read_request(), Some(ControlRequest::Cancel { .. }));
-    let is_paused = open.before.state.status == Status::Paused && !is_cancelled;
+    let is_paused = open.before.state.status() == Status::Paused && !is_cancelled;
     Ok((!is_paused && is_ours(&open.before, hook)).then_some(open))
 }
 
@@ -68,7 +68,7 @@ pub fn handle_stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<Ev
     if is_same_stop(&open.before, &digest) {
         return Ok(EventResult::Silent);
     }
-    let mut memory = open.before.state.session.clone();
+    let mut memory = open.before.state.session().clone();
     let words = stopped.last_message.as_deref();
     queued::read_queue(home, &open.before, hook, &mut memory.queue)?;
     let (row, used_a_tool) = stops_in_row(&open.before, hook, stopped);
@@ -215,7 +215,7 @@ fn continues_alone(foreseen: &Decision) -> bool {
 
 /// A stop is ours when it comes from the session and the client process that own the loop.
 pub fn is_ours(record: &Loop, hook: &Hook<'_>) -> bool {
-    let owner = &record.state.owner;
+    let owner = record.state.owner();
     hook.session_id().is_some()
         && owner.session_id == *hook.session_id()
         && identity::find_client(hook.is_owner()).is_some_and(|client| owner_is(owner, &client))
@@ -226,7 +226,7 @@ pub fn is_ours(record: &Loop, hook: &Hook<'_>) -> bool {
 /// the client starts all hooks of a stop together. A later stop comes at least one model answer
 /// later.
 fn is_same_stop(record: &Loop, digest: &str) -> bool {
-    let Some(mark) = &record.state.session.last_stop else { return false };
+    let Some(mark) = &record.state.session().last_stop else { return false };
     mark.digest == digest
         && identity::started_ms().is_some_and(|started| started <= mark.recorded_ms)
 }
@@ -250,7 +250,7 @@ fn read_stop(
     let words = stopped.last_message.clone().or_else(|| {
         let (file, reader) = hook.readable_transcript()?;
         Deadline::after(TRANSCRIPT_WAIT).poll(Duration::from_millis(20), || {
-            let start = state.session.transcript_bytes;
+            let start = state.session().transcript_bytes;
             let (tail, _) = disk::read_end(file, start, TRANSCRIPT_BYTES).ok()?;
             (*reader.final_text())(&tail)
         })
@@ -266,9 +266,9 @@ fn read_stop(
 /// The ticket for the loop as it was just recorded.
 pub fn wake_ticket(after: &Loop) -> Ticket {
     Ticket {
-        boundaries: after.state.boundaries,
+        boundaries: after.state.counts().boundaries(),
         iteration: after.iteration(),
-        due: after.state.due.unwrap_or_else(|| clock::now().wall),
+        due: after.state.wait().due().unwrap_or_else(|| clock::now().wall),
     }
 }
 
@@ -296,7 +296,7 @@ fn await_wake(
     disk::remove(&companion.file)?;
     let record = held.load()?;
     drop(held);
-    match (record.state.status, store::pending_request(home, id)) {
+    match (record.state.status(), store::pending_request(home, id)) {
         (Status::Finished, _) | (_, Some(ControlRequest::Cancel { .. })) => {
             return Ok(StopResult::Over);
         }
@@ -308,7 +308,7 @@ fn await_wake(
         }
         _ => {}
     }
-    if client_allows(hook, boundary.after.state.session.without_tools - 1) {
+    if client_allows(hook, boundary.after.state.session().without_tools - 1) {
         return Ok(StopResult::Continue(Box::new(boundary)));
     }
     Ok(match end::end_loop(home, id, ending_at_the_cap(hook), LOCK_WAIT)? {
@@ -390,7 +390,7 @@ fn ending_at_the_cap(hook: &Hook<'_>) -> Ending {
 /// transcript is written late (up to 200 ms seen), so its last lines are waited for when the row is
 /// about to matter.
 fn stops_in_row(before: &Loop, hook: &Hook<'_>, stopped: &Stopped) -> (u32, bool) {
-    let memory = &before.state.session;
+    let memory = before.state.session();
     let row = if memory.prompt_id == *hook.turn() { memory.without_tools } else { 0 };
     let Some((file, reader)) = hook.readable_transcript() else { return (row, false) };
     let marker = words::session_marker(before);

@@ -26,11 +26,11 @@ pub fn run_baseline(
     signals: &Signals,
     sink: &mut dyn EventSink,
 ) -> Result<Loop> {
-    if record.state.completed > 0
+    if record.state.counts().completed() > 0
         || record
             .contract
             .before_the_first()
-            .all(|check| record.state.checks.contains_key(&check.run))
+            .all(|check| record.state.seen().checks().contains_key(&check.run))
     {
         return Ok(record);
     }
@@ -51,7 +51,7 @@ pub fn run_baseline(
         tell(&RunEvent::Noted(&note));
     }
     let tree = if is_remembered && record.watches_the_tree() {
-        tree::look_again(home, &record, record.state.trees.snapshot.as_deref())
+        tree::look_again(home, &record, record.state.seen().trees().snapshot().as_deref())
     } else {
         None
     };
@@ -64,12 +64,14 @@ pub fn run_baseline(
     let found = held.change(&found, "checked before the first iteration", |found| {
         remember_results(found, &results);
         // A pause that came during the checks has already counted its time.
-        if found.state.status == Status::Running {
+        if found.state.status() == Status::Running {
             found.state.begin_iteration(clock::now());
         }
         // A gate alone has not run.
-        let is_complete =
-            found.contract.unique_checks().all(|check| found.state.checks.contains_key(&check.run));
+        let is_complete = found
+            .contract
+            .unique_checks()
+            .all(|check| found.state.seen().checks().contains_key(&check.run));
         if is_as_found && is_complete {
             found.state.end_looks_at_the_start();
         }
@@ -88,9 +90,14 @@ pub fn run_baseline(
 /// What to say of a loop whose checks all pass before its first iteration.
 fn note_on_green(found: &Loop) -> Option<String> {
     let all_pass = found.contract.before_the_first().all(|check| {
-        found.state.checks.get(&check.run).is_some_and(|memory| memory.last == Verdict::Passed)
+        found
+            .state
+            .seen()
+            .checks()
+            .get(&check.run)
+            .is_some_and(|memory| memory.last() == Verdict::Passed)
     });
-    if !found.state.checked_as_found || !all_pass {
+    if !found.state.seen().checked_as_found() || !all_pass {
         return None;
     }
     let more = match found.contract.require {

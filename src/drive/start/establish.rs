@@ -121,7 +121,7 @@ pub fn establish_loop(
             record.place.repository = git::steps::repository_folder(&record.place.checkout);
         }
         Driver::Session => {
-            record.environment = Some(environment_of(&record.state.owner, &record.place));
+            record.environment = Some(environment_of(record.state.owner(), &record.place));
         }
     }
     *record.state.session_mut() = memory;
@@ -154,9 +154,9 @@ fn look_at_tree(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
         record.contract.checks.iter().filter_map(partial_check_note).collect();
     if record.watches_the_tree() {
         notes.extend(tree::begin_tree(home, record).remember_in(record));
-        let found = record.state.baseline.as_ref();
+        let found = record.state.seen().baseline().as_ref();
         if !found.is_some_and(|found| test_changes::is_here(home, record, found)) {
-            let snapshot = record.state.trees.snapshot.clone();
+            let snapshot = record.state.seen().trees().snapshot().clone();
             notes.extend(test_changes::begin_baseline(home, record, snapshot));
         }
     }
@@ -207,9 +207,12 @@ fn in_the_way(home: &Home, pointer: &Path, notes: &mut Vec<String>) -> Result<Op
 fn is_same_command(record: &Loop, contract: &Contract, new_owner: &NewOwner) -> bool {
     let NewOwner { owner, memory } = new_owner;
     let state = &record.state;
-    let is_its_session = owner.session_id.is_some() && state.owner.session_id == owner.session_id;
-    let is_its_turn = is_its_session && state.session.prompt_id == memory.prompt_id;
-    record.is_live() && is_its_turn && state.boundaries == 0 && record.contract == *contract
+    let is_its_session = owner.session_id.is_some() && state.owner().session_id == owner.session_id;
+    let is_its_turn = is_its_session && state.session().prompt_id == memory.prompt_id;
+    record.is_live()
+        && is_its_turn
+        && state.counts().boundaries() == 0
+        && record.contract == *contract
 }
 
 /// Frees the place for a loop that resumes: fails if the pointer names another loop at work.
@@ -235,7 +238,7 @@ fn vacate_tree(home: &Home, record: &Loop, owner: &Owner, is_ended: bool) -> Res
         end::let_end(record)?;
         end::complete_end(home, record);
         let (was, resume) = (after_loop(record), resume_command_at(owner, record));
-        let offer = match record.state.git.describe_undone() {
+        let offer = match record.state.git().describe_undone() {
             _ if record.outcome() == Some(Outcome::Interrupted) => Some(format!(
                 "loop {id} was interrupted {was}; this is a new one · to resume that one: {resume}"
             )),
@@ -280,14 +283,14 @@ fn vacate_tree(home: &Home, record: &Loop, owner: &Owner, is_ended: bool) -> Res
 }
 
 fn after_loop(record: &Loop) -> String {
-    format!("after {}", count(record.state.completed, "iteration"))
+    format!("after {}", count(record.state.counts().completed(), "iteration"))
 }
 
 fn occupied_error(record: &Loop, session_id: Option<&str>) -> Failure {
-    let (id, owner, iteration) = (&record.id, &record.state.owner, record.iteration());
+    let (id, owner, iteration) = (&record.id, record.state.owner(), record.iteration());
     let pid = owner.process.pid;
     let what = match (owner.driver, owner.session_id.as_deref()) {
-        (Driver::Process, _) if record.state.status == Status::Paused => {
+        (Driver::Process, _) if record.state.status() == Status::Paused => {
             format!(
                 "paused here before iteration {iteration}; {} resumes it",
                 resume_command(record)

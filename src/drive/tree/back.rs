@@ -52,7 +52,7 @@ pub fn unseen_changes_note(home: &Home, record: &Loop) -> Option<String> {
     if !agent_works(home, record) {
         return None;
     }
-    let iteration = record.state.completed + 1;
+    let iteration = record.state.counts().completed() + 1;
     Some(format!("iteration {iteration} is still running: its changes show when it ends"))
 }
 
@@ -66,7 +66,7 @@ pub fn is_target(word: &str) -> bool {
 pub fn restore_iteration(home: &Home, record: &Loop, target: &str) -> Result<Restored> {
     let here = named_by(home, &home.checkout_pointer(&record.place.checkout))?;
     for other in std::iter::once(record).chain(&here) {
-        if other.is_live() && other.state.status != Status::Paused {
+        if other.is_live() && other.state.status() != Status::Paused {
             let id = &other.id;
             refuse!(format!("loop {id} is {} here", other.status_word()), "crew pause {id} first");
         }
@@ -101,7 +101,7 @@ pub fn restore_iteration(home: &Home, record: &Loop, target: &str) -> Result<Res
 
 /// Fails for an iteration that has not ended.
 fn require_ended(record: &Loop, iteration: u32) -> Result<()> {
-    let (id, ended) = (&record.id, record.state.completed);
+    let (id, ended) = (&record.id, record.state.counts().completed());
     if iteration > ended {
         refuse!("loop {id} has no iteration {iteration}: {ended} ended", "crew show {id}");
     }

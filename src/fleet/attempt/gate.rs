@@ -251,9 +251,13 @@ impl IterationGate for AttemptGate<'_> {
 
     fn wait_began(&mut self, record: &Loop) {
         self.slot = None;
-        let why = record.state.wait_reason.clone().unwrap_or_default();
+        let why = record.state.wait().wait_reason().clone().unwrap_or_default();
         // Only the next iteration ends a loop that another attempt has now.
-        let _ = self.report(record, AttemptPhase::Waiting { until: record.state.due, why }, None);
+        let _ = self.report(
+            record,
+            AttemptPhase::Waiting { until: record.state.wait().due(), why },
+            None,
+        );
     }
 
     fn iteration_ended(&mut self, record: &Loop) -> Option<Ending> {

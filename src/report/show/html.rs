@@ -48,7 +48,7 @@ pub fn render_html(known: &StoryPage<'_>) -> String {
         Some(_) => Shade::Bad,
         None => Shade::Quiet,
     };
-    let last = record.state.evidence.as_ref();
+    let last = record.state.seen().evidence().as_ref();
     let all: Vec<&Iteration> = story.iterations().collect();
     let lines: Vec<_> =
         all.iter().map(|one| IterationLine::from_iteration(one, page.proof)).collect();
@@ -149,26 +149,26 @@ fn chart_values(all: &[&Iteration]) -> Vec<Value> {
 /// How many tests failed; `None` where no check named its tests.
 fn failing_tests(iteration: &Iteration) -> Option<u64> {
     let tests = iteration.evidence.checks.iter().filter_map(|check| check.tests.as_ref());
-    tests.map(|tests| u64::from(tests.failed)).reduce(|sum, failed| sum + failed)
+    tests.map(|tests| u64::from(tests.failed())).reduce(|sum, failed| sum + failed)
 }
 
 /// What is neither an iteration nor an end, each with its time.
 fn other_events(known: &StoryPage<'_>) -> Vec<(String, String)> {
     let story = known.story;
     let mut lines = Vec::new();
-    if story.chapters.earlier > 0 {
-        let text = format!("{} lines before these", group_digits(story.chapters.earlier));
+    if story.chapters().earlier() > 0 {
+        let text = format!("{} lines before these", group_digits(story.chapters().earlier()));
         lines.push(("earlier".to_owned(), text));
     }
-    for chapter in story.chapters.iter() {
-        if !matches!(chapter.what, StoryEvent::Iteration(_)) {
-            let time = date_and_time(chapter.at, known.reading.offset);
-            lines.push((time, event_line(&chapter.what)));
+    for chapter in story.chapters().iter() {
+        if !matches!(*chapter.what(), StoryEvent::Iteration(_)) {
+            let time = date_and_time(chapter.at(), known.reading.offset);
+            lines.push((time, event_line(chapter.what())));
         }
     }
     lines.extend(journal_remarks(story).into_iter().map(|remark| ("journal".to_owned(), remark)));
     if known.view.record.is_live()
-        && let Some(last) = story.drivers.iter().last()
+        && let Some(last) = story.drivers().iter().last()
     {
         lines.push(("now".to_owned(), format!("run by {}", driver_name(last))));
     }

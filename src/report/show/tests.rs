@@ -29,7 +29,7 @@ fn moved(task: &str) -> (Loop, Story) {
         let judged = judge_boundary(&record, &facts);
         let decision = decide_next(&judged, &facts);
         record = apply_decision(judged, &decision);
-        let generation = record.state.generation + 1;
+        let generation = record.state.generation() + 1;
         record.state.set("generation", generation);
         let (decision, why) = match &decision {
             Decision::Finish(ending) => (Choice::Finish, Some(ending.full_reason())),
@@ -41,10 +41,10 @@ fn moved(task: &str) -> (Loop, Story) {
         if verdict == Verdict::Failed {
             let run = a_run(Some("build"));
             record.contract.run = run.contract.run;
-            record.state.set("owner", run.state.owner);
+            record.state.set("owner", run.state.owner().clone());
             record.state.set("owner.process.pid", 99);
-            record.state.set("generation", record.state.generation + 1);
-            let generation = record.state.generation;
+            record.state.set("generation", record.state.generation() + 1);
+            let generation = record.state.generation();
             add(90, generation, Event::from_change(NoteKind::ResumedInRun, &record, &record));
             add(95, generation, Event::from_note("asleep 7h"));
         }

@@ -33,8 +33,8 @@ fn passing_checks(facts: &Facts) -> impl Iterator<Item = &CheckResult> {
 /// Whether a failure on record, or one on the tree as found, shows that the work made a check pass;
 /// else the reason, `None` where no check failed.
 pub fn find_cause(subject: &Loop, facts: &Facts) -> Result<(), Option<NoProofCause>> {
-    let memories = &subject.state.checks;
-    let may_have_failed = !subject.state.checked_as_found
+    let memories = subject.state.seen().checks();
+    let may_have_failed = !subject.state.seen().checked_as_found()
         || passing_checks(facts)
             .any(|check| memories.get(&check.run).is_some_and(CheckMemory::ever_failed));
     if facts.unchanged == Some(true) && may_have_failed {
@@ -50,7 +50,7 @@ pub fn find_cause(subject: &Loop, facts: &Facts) -> Result<(), Option<NoProofCau
         }
         let Some(memory) = memories.get(&result.run) else { continue };
         let Some(least) = memory.failed_with else {
-            let missing = memory.program_missing.then_some(NoProofCause::ProgramMissing);
+            let missing = memory.program_missing().then_some(NoProofCause::ProgramMissing);
             why_not = why_not.or(missing);
             continue;
         };
@@ -77,12 +77,12 @@ pub struct ProofRuns {
 /// The end of a completed loop after these runs; `None` of any other. They raise its proof or lower
 /// it, and never make another end of it.
 pub fn end_after_runs(record: &Loop, runs: &ProofRuns) -> Option<Ending> {
-    let ending = record.state.ending.as_ref()?;
+    let ending = record.state.end().ending().as_ref()?;
     if ending.outcome != Outcome::Completed {
         return None;
     }
     let had = ending.proof?;
-    let had_failed = record.state.checks.values().any(CheckMemory::ever_failed);
+    let had_failed = record.state.seen().checks().values().any(CheckMemory::ever_failed);
     let (proof, basis) = match (&runs.without_work, &runs.baseline) {
         _ if had != Proof::Claimed && runs.against.is_some() => {
             (Proof::Passing, Some(CompletionBasis::ChecksPass))
@@ -147,7 +147,7 @@ pub fn list_doubts(subject: &Loop, facts: &Facts) -> Vec<String> {
 /// Why the proof is at most `passing`, whatever else a run of the checks may show.
 pub fn list_lasting_doubts(subject: &Loop, facts: &Facts) -> Vec<String> {
     let tests = facts.test_changes.iter().flat_map(|finding| finding.doubts.clone());
-    let unrecorded = subject.state.unrecorded.as_ref();
+    let unrecorded = subject.state.seen().unrecorded().as_ref();
     let start = unrecorded.map(|why| format!("the tree as the loop found it is not known: {why}"));
     find_disagreement(facts).into_iter().chain(start).chain(tests).collect()
 }

@@ -48,12 +48,12 @@ pub fn decide_next(judged: &Judged, facts: &Facts) -> Decision {
         .or_else(|| refused_for_good(judged))
         // 7. proved → finish `completed` with its proof.
         .or_else(|| {
-            let proof = judged.proved?;
+            let proof = judged.proved()?;
             let basis = match &facts.without_work {
                 Some(WithoutWork::Proven(how)) if proof == Proof::Proven => {
                     CompletionBasis::WithoutWork(how.clone())
                 }
-                _ if proof == Proof::Passing && judged.is_lowered => CompletionBasis::ChecksPass,
+                _ if proof == Proof::Passing && judged.is_lowered() => CompletionBasis::ChecksPass,
                 _ => CompletionBasis::Proof(proof),
             };
             Some(finish_completed(judged, facts, Ending::completed(proof, basis)))
@@ -81,7 +81,7 @@ fn finish_unproved(outcome: Outcome, reason: EndReason) -> Decision {
 /// Finishes `completed`, with what a person should know of the checks and of the proof.
 fn finish_completed(judged: &Judged, facts: &Facts, mut ending: Ending) -> Decision {
     if let EndReason::Completed { remark, .. } = &mut ending.reason {
-        remark.clone_from(&judged.remark);
+        remark.clone_from(judged.remark());
     }
     ending.proof_notes = proof_notes(facts.without_work.as_ref(), facts.baseline.as_ref());
     if facts.proves_later {
@@ -98,7 +98,7 @@ fn apply_request(judged: &Judged, facts: &Facts) -> Option<Decision> {
         ControlRequest::Cancel { by, reason } => {
             Decision::Finish(Ending::cancelled(*by, reason.as_deref()))
         }
-        ControlRequest::Pause if judged.counted => return None,
+        ControlRequest::Pause if judged.counted() => return None,
         ControlRequest::Pause => Decision::Hold(Hold::Paused),
     })
 }
@@ -121,14 +121,14 @@ fn broken_off(facts: &Facts) -> Option<Decision> {
 fn beyond_the_agent(judged: &Judged, facts: &Facts) -> Option<Decision> {
     let agent = &facts.seen.agent;
     if judged.after.working_fallback().is_some() {
-        let is_out = !judged.counted && unfit_fallback(&judged.after, facts).is_some();
+        let is_out = !judged.counted() && unfit_fallback(&judged.after, facts).is_some();
         return is_out.then_some(Decision::Continue);
     }
     let reason = match &agent.error {
         Some(ApiError::Fatal { cause, hint }) => {
             Some(EndReason::External { cause: cause.clone(), hint: hint.clone() })
         }
-        _ => denied_end(&judged.after, facts, judged.progress),
+        _ => denied_end(&judged.after, facts, judged.progress()),
     };
     reason.map(|reason| finish_unproved(Outcome::Blocked, reason))
 }
@@ -141,7 +141,7 @@ fn service_failed(subject: &Loop, facts: &Facts) -> Option<Decision> {
         return None;
     };
     let (agent, now) = (&facts.seen.agent, facts.now.wall);
-    let attempt = subject.state.transient_errors;
+    let attempt = subject.state.counts().transient_errors();
     let has_fallback = agent.has_fallback_by(now) || subject.working_fallback().is_some();
     if attempt >= TRANSIENT_ERRORS_MAX && !has_fallback {
         let reason = EndReason::ServiceFailing { times: attempt, message: message.clone() };
@@ -182,18 +182,19 @@ fn said_blocked(facts: &Facts) -> Option<Decision> {
 
 /// 6. the second refusal in a row that no agent can change → finish `blocked`.
 fn refused_for_good(judged: &Judged) -> Option<Decision> {
-    let refusal = judged.incurable.clone()?;
+    let refusal = judged.incurable().clone()?;
     Some(finish_unproved(Outcome::Blocked, EndReason::Refused(refusal)))
 }
 
 /// 8. consecutive failures ≥ threshold → finish `aborted`.
 fn too_many_failures(subject: &Loop) -> Option<Decision> {
     let threshold = subject.contract.limits.failure_threshold;
-    let failures = subject.state.consecutive_failures;
+    let failures = subject.state.counts().consecutive_failures();
     if threshold == 0 || failures < threshold {
         return None;
     }
-    let last = subject.state.evidence.as_ref().and_then(|evidence| evidence.failure.clone());
+    let last =
+        subject.state.seen().evidence().as_ref().and_then(|evidence| evidence.failure.clone());
     let last = last.unwrap_or_default();
     Some(finish_unproved(Outcome::Aborted, EndReason::TooManyFailures { count: failures, last }))
 }
@@ -203,7 +204,7 @@ fn too_many_failures(subject: &Loop) -> Option<Decision> {
 /// A loop that nothing else can complete is `completed` here if all its checks pass at this
 /// boundary.
 fn check_limits(judged: &Judged, facts: &Facts) -> Option<Decision> {
-    let ending = at_its_limit(&judged.after, judged.sound)?;
+    let ending = at_its_limit(&judged.after, judged.sound())?;
     Some(match ending.proof {
         Some(_) => finish_completed(judged, facts, ending),
         None => Decision::Finish(ending),
@@ -212,7 +213,7 @@ fn check_limits(judged: &Judged, facts: &Facts) -> Option<Decision> {
 
 /// The end of a loop whose limit is reached between two iterations, where no checks run.
 pub fn spent_at_rest(subject: &Loop) -> Option<Ending> {
-    let last = subject.state.evidence.as_ref();
+    let last = subject.state.seen().evidence().as_ref();
     let is_sound = last.is_some_and(|last| last.failure.is_none() && last.skipped.is_none());
     let is_proved = is_sound && subject.contract.checks.is_empty();
     at_its_limit(subject, is_proved.then_some(Proof::Claimed))
@@ -234,7 +235,7 @@ fn at_its_limit(subject: &Loop, sound: Option<Proof>) -> Option<Ending> {
 /// 10. a limit on cost or tokens and no report of use → `blocked`: it must not be passed unseen.
 fn check_usage_reports(judged: &Judged, facts: &Facts) -> Option<Decision> {
     let limited = judged.after.contract.limits.bound_usage();
-    if !limited || !judged.counted || facts.usage.is_some() {
+    if !limited || !judged.counted() || facts.usage.is_some() {
         return None;
     }
     let way_out = match &judged.after.fleet {
@@ -251,11 +252,11 @@ fn check_usage_reports(judged: &Judged, facts: &Facts) -> Option<Decision> {
 /// 11. no progress for `stall` iterations → finish `stalled`.
 fn check_stall(judged: &Judged) -> Option<Decision> {
     let stall = judged.after.contract.limits.stall;
-    let iterations = judged.after.state.iterations_without_progress;
+    let iterations = judged.after.state.counts().iterations_without_progress();
     if stall == 0 || iterations < stall {
         return None;
     }
-    let evidence = judged.after.state.evidence.as_ref();
+    let evidence = judged.after.state.seen().evidence().as_ref();
     let last = evidence.map(|evidence| evidence.progress_why.clone()).unwrap_or_default();
     Some(finish_unproved(Outcome::Stalled, EndReason::NoProgress { iterations, last }))
 }
@@ -281,7 +282,7 @@ pub fn apply_decision(judged: Judged, decision: &Decision) -> Loop {
     let state = &mut subject.state;
     match decision {
         Decision::Continue | Decision::Hold(Hold::Background(_)) => state.hold(None),
-        Decision::Hold(Hold::Paused) => state.pause(state.began, 0),
+        Decision::Hold(Hold::Paused) => state.pause(state.time().began(), 0),
         Decision::Wait { until, why } => state.begin_wait(*until, why.clone(), None),
         Decision::Finish(ending) => state.finish(ending.clone(), 0),
     }
@@ -299,7 +300,7 @@ mod relief_tests;
 /// the one on disk now.
 pub fn reconcile_records(known: &Loop, memory: &Loop, found: &Loop) -> Loop {
     let mut next = memory.clone();
-    if found.state.generation <= known.state.generation {
+    if found.state.generation() <= known.state.generation() {
         return next;
     }
     next.contract.limits = found.contract.limits.clone();
@@ -344,9 +345,9 @@ mod recovery_tests {
         found.state.add_messages(["use tabs".to_owned()]);
         let next = reconcile_records(&known, &memory, &found);
         assert_eq!(next.contract.limits.max_iterations, 3);
-        assert_eq!(next.state.messages, ["use tabs"]);
-        assert_eq!((next.state.generation, next.state.completed), (7, 2));
-        assert_eq!(next.state.status, Status::Running);
+        assert_eq!(*next.state.exchange().messages(), ["use tabs"]);
+        assert_eq!((next.state.generation(), next.state.counts().completed()), (7, 2));
+        assert_eq!(next.state.status(), Status::Running);
     }
 
     #[test]
@@ -359,8 +360,11 @@ mod recovery_tests {
             let ending = Ending::cancelled(Actor::User, None);
             found.state.set("ending", (status == Status::Finished).then_some(ending));
             let next = reconcile_records(&known, &memory, &found);
-            assert_eq!((next.state.status, &next.state.ending), (status, &found.state.ending));
-            assert_eq!(next.state.completed, 2);
+            assert_eq!(
+                (next.state.status(), next.state.end().ending()),
+                (status, found.state.end().ending())
+            );
+            assert_eq!(next.state.counts().completed(), 2);
         }
     }
 }

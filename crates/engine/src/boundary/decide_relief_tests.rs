@@ -35,7 +35,9 @@ fn decided(subject: &Loop, facts: &Facts) -> String {
     match decide_next(&judged, facts) {
         Decision::Wait { until, .. } => format!("wait {}", (until - at(0).wall).num_seconds()),
         Decision::Finish(ending) => ending.outcome.label().to_owned(),
-        Decision::Continue => format!("continue, {} counted", judged.after.state.completed),
+        Decision::Continue => {
+            format!("continue, {} counted", judged.after.state.counts().completed())
+        }
         Decision::Hold(hold) => format!("{hold:?}"),
     }
 }

@@ -80,7 +80,7 @@ fn rule_4_a_transient_error_waits_and_repeats_the_same_iteration() {
     let decision = decide_next(&judged, &transient(reset));
     assert_eq!(decision, Decision::Wait { until: at(660).wall, why: "rate limit".to_owned() });
     let settled = apply_decision(judged, &decision);
-    assert_eq!((settled.iteration(), settled.state.status), (1, Status::Waiting));
+    assert_eq!((settled.iteration(), settled.state.status()), (1, Status::Waiting));
 }
 
 #[test]
@@ -297,15 +297,15 @@ proptest! {
         subject.contract.limits.max_iterations = max;
         for facts in story {
             let judged = judge_boundary(&subject, &facts);
-            let counted = judged.counted;
-            let proved = judged.proved;
+            let counted = judged.counted();
+            let proved = judged.proved();
             let decision = decide_next(&judged, &facts);
             let next = apply_decision(judged, &decision);
             prop_assert_eq!(next.check_rules(), Ok(()));
-            prop_assert_eq!(next.state.completed, subject.state.completed + u32::from(counted));
+            prop_assert_eq!(next.state.counts().completed(), subject.state.counts().completed() + u32::from(counted));
             if decision == Decision::Continue {
-                prop_assert!(next.state.completed < max);
-                prop_assert!(next.state.consecutive_failures < 3 && next.state.iterations_without_progress < 5);
+                prop_assert!(next.state.counts().completed() < max);
+                prop_assert!(next.state.counts().consecutive_failures() < 3 && next.state.counts().iterations_without_progress() < 5);
             }
             if outcome(&decision) == Some(Outcome::Completed) {
                 prop_assert!(proved.is_some());
@@ -357,7 +357,7 @@ fn a_pause_takes_effect_after_an_ended_process_is_judged() {
         facts.seen.request = Some(ControlRequest::Pause);
         facts.seen.agent.process = end;
         let judged = judge_boundary(&a_loop(), &facts);
-        (judged.counted, decide_next(&judged, &facts))
+        (judged.counted(), decide_next(&judged, &facts))
     };
     let hold = || Decision::Hold(Hold::Paused);
     assert_eq!(paused(Claim::None, Some(ProcessEnd::Exit(0))), (true, hold()));
@@ -377,7 +377,7 @@ fn an_iteration_that_a_pause_cut_short_is_repeated_once_the_pause_is_lifted() {
     let mut facts = facts(Claim::Success);
     facts.seen.agent.process = Some(ProcessEnd::BrokenOff(None));
     let judged = judge_boundary(&a_loop(), &facts);
-    assert!(!judged.counted);
+    assert!(!judged.counted());
     assert_eq!(decide_next(&judged, &facts), Decision::Continue);
 }
 
@@ -392,8 +392,8 @@ fn an_iteration_that_a_person_cut_short_counts_and_ends_the_loop_interrupted() {
         facts.seen.agent.process = Some(ProcessEnd::BrokenOff(Some(EndSignal::Keyboard)));
         change(&mut subject, &mut facts);
         let judged = judge_boundary(&subject, &facts);
-        assert_eq!(judged.after.state.completed, 3);
-        assert_eq!(judged.after.state.consecutive_failures, 2);
+        assert_eq!(judged.after.state.counts().completed(), 3);
+        assert_eq!(judged.after.state.counts().consecutive_failures(), 2);
         let decision = decide_next(&judged, &facts);
         assert_eq!(outcome(&decision), Some(Outcome::Interrupted));
         assert_eq!(why(decision), "interrupted at the keyboard");

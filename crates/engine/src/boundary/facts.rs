@@ -2,6 +2,7 @@
 //! absent value means *not looked at*, never zero.
 
 use chrono::{DateTime, Utc};
+use derive_getters::Getters;
 
 use crate::claim::Claim;
 use crate::evidence::changes::Changes;
@@ -179,14 +180,17 @@ impl AgentFacts {
 }
 
 /// What is worth looking at.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Getters, Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Looks {
     /// The state of the working tree.
-    pub tree: bool,
+    #[getter(copy)]
+    tree: bool,
     /// The state of the protected paths.
-    pub protected: bool,
+    #[getter(copy)]
+    protected: bool,
     /// Whether checks run; `wants` chooses which.
-    pub checks: bool,
+    #[getter(copy)]
+    checks: bool,
 }
 
 /// Everything that was looked at.

@@ -17,28 +17,34 @@ use crate::record::{
 };
 use crate::test_changes::{TestChangesFinding, WithoutWork};
 use crate::text::{count, format_period, tail_of, with_reason};
+use derive_getters::Getters;
 
 /// A judged boundary.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Getters, Debug, Clone, PartialEq, Eq)]
 pub struct Judged {
     /// The loop with updated counters; its status is still the old one.
     pub after: Loop,
     /// Whether this was an iteration: a hold, an error of the model's service and what takes a
     /// fallback out of the loop are not.
-    pub counted: bool,
+    #[getter(copy)]
+    counted: bool,
     /// The proof of a completion here; `None` if the loop is not proved done.
-    pub proved: Option<Proof>,
+    #[getter(copy)]
+    proved: Option<Proof>,
     /// The same for a loop that only its limit ends: the iteration ran and did not fail, and every
     /// check passes at this boundary.
-    pub sound: Option<Proof>,
+    #[getter(copy)]
+    sound: Option<Proof>,
     /// Why an end was refused for the second time in a row, where no agent can change the reason.
-    pub incurable: Option<IncurableRefusal>,
-    pub progress: Progress,
+    incurable: Option<IncurableRefusal>,
+    #[getter(copy)]
+    progress: Progress,
     /// What a person should know of the checks if the loop completes here.
-    pub remark: Option<String>,
+    remark: Option<String>,
     /// Whether something keeps the proof at `passing`, whatever the checks did; the remark says
     /// what.
-    pub is_lowered: bool,
+    #[getter(copy)]
+    is_lowered: bool,
 }
 
 /// Judges one boundary.
@@ -66,7 +72,7 @@ pub fn judge_boundary(before: &Loop, facts: &Facts) -> Judged {
     let failure = find_failure(before, facts, progress);
     let is_sound = failure.is_none() && skipped_agent(facts).is_none();
     let sound = if is_sound { proof } else { None };
-    let since = facts.now.awake_ms.saturating_sub(before.state.began.awake_ms);
+    let since = facts.now.awake_ms.saturating_sub(before.state.time().began().awake_ms);
     let spent = since.saturating_sub(facts.seen.agent.missed_ms);
 
     after.count_use(u32::from(counted), facts.usage.as_ref());
@@ -75,12 +81,12 @@ pub fn judge_boundary(before: &Loop, facts: &Facts) -> Judged {
     let mut incurable = None;
     if is_asked && proved.is_none() {
         let refusal = incurable_refusal(facts, weak);
-        incurable = refusal.clone().filter(|why| state.incurable.as_ref() == Some(why));
+        incurable = refusal.clone().filter(|why| state.end().incurable().as_ref() == Some(why));
         state.refuse_end(refusal, test_refusal.is_some());
         if incurable.is_none()
             && let Some(why) = test_refusal
         {
-            incurable = refused_too_often(before, why, state.test_refusals);
+            incurable = refused_too_often(before, why, state.end().test_refusals());
         }
     }
     let is_transient = matches!(facts.seen.agent.error, Some(ApiError::Transient { .. }));
@@ -136,8 +142,8 @@ fn remember_checks(after: &mut Loop, facts: &Facts) {
         if result.verdict == Verdict::Unknown || result.ran_no_test() {
             continue;
         }
-        let before = after.state.checks.get(&result.run);
-        let mut memory = CheckMemory::from_result(result, after.state.completed, before);
+        let before = after.state.seen().checks().get(&result.run);
+        let mut memory = CheckMemory::from_result(result, after.state.counts().completed(), before);
         if facts.fails_on_baseline(&result.run) {
             memory.failed_with = Some(0);
         }
@@ -282,12 +288,12 @@ fn collect_evidence(
     let results = facts.checks.iter().map(|result| recorded_result(before, facts, result));
     let checks: Vec<CheckResult> = results.collect();
     let newly_passing = checks.iter().filter(|check| {
-        let memory = before.state.checks.get(&check.run);
-        check.verdict == Verdict::Passed && memory.is_some_and(|it| it.last != Verdict::Passed)
+        let memory = before.state.seen().checks().get(&check.run);
+        check.verdict == Verdict::Passed && memory.is_some_and(|it| it.last() != Verdict::Passed)
     });
     let newly_passing = u32::try_from(newly_passing.count()).unwrap_or(u32::MAX);
     Evidence {
-        iteration: before.state.completed + 1,
+        iteration: before.state.counts().completed() + 1,
         agent: before.one_of_several().map(|agent| agent.name.clone()),
         claim,
         checks,
@@ -298,7 +304,7 @@ fn collect_evidence(
             _ if failure.is_some() => IterationStatus::Failed,
             _ => IterationStatus::Completed,
         },
-        started_at: Some(before.state.began.wall),
+        started_at: Some(before.state.time().began().wall),
         exit: match facts.seen.agent.process {
             Some(ProcessEnd::Exit(code)) => Some(code),
             _ => None,
@@ -446,13 +452,13 @@ pub fn exit_reason(code: i32) -> String {
 /// Seconds that the next iteration waits; `subject` has already counted the crash.
 pub fn wait_s(subject: &Loop) -> u64 {
     let state = &subject.state;
-    let unended = state.tally.skipped + state.tally.interrupted;
-    let waits = if state.completed > state.crashes.saturating_add(unended) {
+    let unended = state.counts().tally().skipped() + state.counts().tally().interrupted();
+    let waits = if state.counts().completed() > state.counts().crashes().saturating_add(unended) {
         WORKED_S
     } else {
         NEVER_WORKED_S
     };
-    let index = (state.crashes.max(1) as usize - 1).min(waits.len() - 1);
+    let index = (state.counts().crashes().max(1) as usize - 1).min(waits.len() - 1);
     let delay = subject.contract.run.as_ref().map_or(0, |run| run.pace.delay_s);
     waits[index].max(delay)
 }
@@ -509,9 +515,9 @@ fn judge_progress(subject: &Loop, facts: &Facts) -> (Progress, String) {
 /// "1 check passing now", "1 check failing now".
 fn changed_verdicts(subject: &Loop, facts: &Facts) -> [Option<String>; 2] {
     let changed = facts.checks.iter().filter(|result| {
-        let before = subject.state.checks.get(&result.run);
+        let before = subject.state.seen().checks().get(&result.run);
         result.verdict != Verdict::Unknown
-            && before.is_some_and(|memory| memory.last != result.verdict)
+            && before.is_some_and(|memory| memory.last() != result.verdict)
     });
     let (passing, failing): (Vec<_>, Vec<_>) =
         changed.partition(|result| result.verdict == Verdict::Passed);
@@ -533,7 +539,7 @@ fn judge_tree(subject: &Loop, facts: &Facts) -> (Progress, String) {
     if changes.is_some_and(|changes| changes.elsewhere > 0) {
         return (Progress::Made, words.unwrap_or_default());
     }
-    if state.tree.as_ref() == Some(&tree.identity) {
+    if state.seen().tree().as_ref() == Some(&tree.identity) {
         let head = changes.and_then(|changes| changes.head.as_ref());
         let is_committed = head.is_some_and(|head| head.commits > 0 && head.holds_work);
         return match words {
@@ -541,10 +547,12 @@ fn judge_tree(subject: &Loop, facts: &Facts) -> (Progress, String) {
             _ => (Progress::None, "nothing changed".to_owned()),
         };
     }
-    if state.tree.is_some() && state.trees.snapshot.is_some() != tree.snapshot.is_some() {
+    if state.seen().tree().is_some()
+        && state.seen().trees().snapshot().is_some() != tree.snapshot.is_some()
+    {
         return (Progress::Unknown, "the tree was looked at differently before".to_owned());
     }
-    match state.trees.seen_after(&tree.identity) {
+    match state.seen().trees().seen_after(&tree.identity) {
         Some(0) => (Progress::None, "the tree is as it was before iteration 1".to_owned()),
         Some(after) => (Progress::None, format!("the tree is as it was after iteration {after}")),
         None if changes.is_some_and(|changes| changes.white_space) => {

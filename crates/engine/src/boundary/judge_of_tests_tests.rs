@@ -23,7 +23,7 @@ fn claimed(before: &Loop, run: impl Into<Option<TestRun>>, ever_ran: bool) -> (L
     let judged = judge_boundary(before, &facts);
     let decision = decide_next(&judged, &facts);
     let after = apply_decision(judged, &decision);
-    let words = match (&decision, after.state.evidence.as_ref().map(|last| &last.claim)) {
+    let words = match (&decision, after.state.seen().evidence().as_ref().map(|last| &last.claim)) {
         (Decision::Finish(ending), _) => {
             let proof = ending.proof.map_or("", Proof::label);
             format!("{} {proof} ({})", ending.outcome.label(), ending.full_reason())
@@ -116,10 +116,16 @@ fn a_check_without_tests_has_neither_passed_nor_failed_until_it_runs_one() {
     empty.checks = vec![result("test", Verdict::Passed)];
     empty.checks[0].test_run = Some(tests(0, 0, 0, 0));
     let judged = judge_boundary(&subject, &empty);
-    assert_eq!((judged.after.state.checks.len(), judged.after.state.consecutive_failures), (0, 0));
+    assert_eq!(
+        (
+            judged.after.state.seen().checks().len(),
+            judged.after.state.counts().consecutive_failures()
+        ),
+        (0, 0)
+    );
     empty.checks[0].test_run = Some(tests(1, 0, 0, 0));
     assert_eq!(
-        judge_boundary(&judged.after, &empty).after.state.checks["test"].last,
+        judge_boundary(&judged.after, &empty).after.state.seen().checks()["test"].last(),
         Verdict::Passed
     );
 }
@@ -144,9 +150,9 @@ fn the_evidence_keeps_the_results_of_the_tests() {
     run.add_name("adds", TestStatus::Failed);
     run.add_name("counts", TestStatus::Passed);
     facts.checks[0].test_run = Some(run);
-    let evidence = judge_boundary(&subject, &facts).after.state.evidence.unwrap();
+    let evidence = judge_boundary(&subject, &facts).after.state.seen().evidence().clone().unwrap();
     let report = evidence.checks[0].tests.clone().unwrap();
-    assert_eq!((report.failed, report.failing.first), (1, vec!["adds".to_owned()]));
+    assert_eq!((report.failed(), report.failing().first().clone()), (1, vec!["adds".to_owned()]));
     assert_eq!(evidence.checks[0].test_run, None);
     assert_eq!(facts.tests_after().unwrap()["test"].same_failures, 1);
 }

@@ -10,7 +10,7 @@ const TEST: [(&str, Role); 1] = [("cargo test", Role::Verify)];
 fn a_claim_without_checks_is_accepted_on_the_agents_word_alone() {
     let judged = judge_boundary(&a_loop(), &facts(Claim::Success));
     assert_eq!(judged.proved, Some(Proof::Claimed));
-    assert_eq!(judged.after.state.evidence.unwrap().claim, ClaimResult::Accepted);
+    assert_eq!(judged.after.state.seen().evidence().as_ref().unwrap().claim, ClaimResult::Accepted);
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn a_check_that_failed_before_and_passes_now_is_the_proof() {
     second.checks = vec![result("cargo test", Verdict::Passed)];
     let accepted = judge_boundary(&refused.after, &second);
     assert_eq!(accepted.proved, Some(Proof::Checked));
-    assert_eq!(accepted.after.state.evidence.unwrap().newly_passing, 1);
+    assert_eq!(accepted.after.state.seen().evidence().as_ref().unwrap().newly_passing, 1);
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn a_proof_below_the_required_one_refuses_the_claim_and_no_agent_can_change_that
     let mut green = facts(Claim::Success);
     green.checks = vec![result("cargo test", Verdict::Passed)];
     let once = judge_boundary(&subject, &green);
-    let claim = once.after.state.evidence.as_ref().unwrap().claim.clone();
+    let claim = once.after.state.seen().evidence().as_ref().unwrap().claim.clone();
     assert_eq!(
         (once.proved, once.sound, claim),
         (None, None, ClaimResult::Refused(short.to_owned()))
@@ -63,9 +63,9 @@ fn a_refused_claim_is_not_a_failure_and_names_the_check_that_refused_it() {
     let mut facts = facts(Claim::Success);
     facts.checks = vec![result("cargo test", Verdict::Failed)];
     let judged = judge_boundary(&a_loop_with(&TEST), &facts);
-    assert_eq!(judged.after.state.consecutive_failures, 0);
+    assert_eq!(judged.after.state.counts().consecutive_failures(), 0);
     let expected = ClaimResult::Refused("`cargo test` failed (exit 1)".to_owned());
-    assert_eq!(judged.after.state.evidence.unwrap().claim, expected);
+    assert_eq!(judged.after.state.seen().evidence().as_ref().unwrap().claim, expected);
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_claim_with_green_verify_and_red_gate_is_not_proved() {
     facts.checks = vec![result("lint", Verdict::Failed), result("cargo test", Verdict::Passed)];
     let judged = judge_boundary(&a_loop_with(&checks), &facts);
     assert_eq!(judged.proved, None);
-    assert_eq!(judged.after.state.consecutive_failures, 1);
+    assert_eq!(judged.after.state.counts().consecutive_failures(), 1);
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn until_needs_no_claim_but_verify_and_gate_and_no_claim_is_proved_without_until
     let judged = judge_boundary(&a_loop_with(&checks), &facts);
     assert_eq!(judged.proved, None);
     let expected = ClaimResult::Refused("`deployed` failed (exit 1)".to_owned());
-    assert_eq!(judged.after.state.evidence.unwrap().claim, expected);
+    assert_eq!(judged.after.state.seen().evidence().as_ref().unwrap().claim, expected);
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn failures_in_a_row_are_counted_and_any_other_iteration_resets_them() {
     };
     let mut timed_out = with_gate(Claim::None, Verdict::Passed);
     timed_out.seen.agent.process = Some(ProcessEnd::TimedOut(1800));
-    timed_out.tree = subject.state.tree.as_deref().map(Into::into);
+    timed_out.tree = subject.state.seen().tree().as_deref().map(Into::into);
     let mut exited = with_gate(Claim::None, Verdict::Passed);
     exited.seen.agent.process = Some(ProcessEnd::Exit(2));
     let mut exited_with_success = with_gate(Claim::Success, Verdict::Passed);
@@ -144,11 +144,14 @@ fn failures_in_a_row_are_counted_and_any_other_iteration_resets_them() {
         let mut subject = subject.clone();
         subject.state.set("consecutive_failures", 2);
         let state = judge_boundary(&subject, &facts).after.state;
-        let evidence = state.evidence.unwrap();
+        let evidence = state.seen().evidence().as_ref().unwrap();
         assert_eq!(evidence.failure.as_deref(), expected);
         // An iteration that did not run to its end says nothing about failures in a row.
         let unmoved = if evidence.skipped.is_some() { 2 } else { 0 };
-        assert_eq!(state.consecutive_failures, if expected.is_some() { 3 } else { unmoved });
+        assert_eq!(
+            state.counts().consecutive_failures(),
+            if expected.is_some() { 3 } else { unmoved }
+        );
     }
 }
 
@@ -162,7 +165,7 @@ fn an_overdue_agent_that_changed_nothing_or_an_error_in_the_closing_event_is_a_f
         facts
     };
     let subject = a_loop();
-    let same = subject.state.tree.as_deref();
+    let same = subject.state.seen().tree().as_deref();
     let overdue = |end, tree| ended(end, tree, Claim::None, AgentClosing::Missing);
     let said = "the agent's closing event says error: x";
     let error =
@@ -183,7 +186,8 @@ fn an_overdue_agent_that_changed_nothing_or_an_error_in_the_closing_event_is_a_f
         (killed(Claim::Success), None, None),
     ];
     for (facts, failure, ended) in table {
-        let evidence = judge_boundary(&subject, &facts).after.state.evidence.unwrap();
+        let evidence =
+            judge_boundary(&subject, &facts).after.state.seen().evidence().clone().unwrap();
         let found = (evidence.failure.as_deref(), evidence.ended.as_deref());
         assert_eq!(found, (failure, ended), "{facts:?}");
     }
@@ -197,7 +201,7 @@ fn consecutive_crashes_are_counted_until_another_iteration() {
         let mut facts = facts(Claim::None);
         facts.tree = Some(tree.into());
         facts.seen.agent.process = Some(end);
-        judge_boundary(&subject, &facts).after.state.crashes
+        judge_boundary(&subject, &facts).after.state.counts().crashes()
     };
     let row = |end, crashes| row_in("tree at the start", end, crashes);
     assert_eq!(row(ProcessEnd::Signal(9), 0), 1);
@@ -214,7 +218,7 @@ fn a_check_that_a_foreign_signal_killed_is_forgotten_and_has_not_failed() {
     facts.checks = vec![result("cargo test", Verdict::Unknown)];
     let judged = judge_boundary(&a_loop_with(&TEST), &facts);
     assert_eq!(judged.proved, None);
-    assert!(judged.after.state.checks.is_empty());
+    assert!(judged.after.state.seen().checks().is_empty());
 }
 
 #[test]
@@ -239,10 +243,14 @@ fn service_errors_holds_and_requests_count_as_neither_iterations_nor_failures() 
         let state = &judged.after.state;
         assert!(!judged.counted, "{facts:?}");
         assert_eq!(
-            (state.completed, state.consecutive_failures, state.iterations_without_progress),
+            (
+                state.counts().completed(),
+                state.counts().consecutive_failures(),
+                state.counts().iterations_without_progress()
+            ),
             (0, 0, 0)
         );
-        assert_eq!((state.boundaries, state.awake_ms), (1, 60_000));
+        assert_eq!((state.counts().boundaries(), state.time().awake_ms()), (1, 60_000));
     }
 }
 
@@ -259,14 +267,27 @@ fn iterations_without_progress_are_counted_and_unknown_progress_never_stalls() {
     subject.state.set("still", 3);
     let mut idle = facts(Claim::None);
     idle.tree = Some("tree at the start".into());
-    assert_eq!(judge_boundary(&subject, &idle).after.state.iterations_without_progress, 4);
+    assert_eq!(
+        judge_boundary(&subject, &idle).after.state.counts().iterations_without_progress(),
+        4
+    );
     idle.seen.agent.process = Some(ProcessEnd::BrokenOff(Some(EndSignal::Keyboard)));
-    assert_eq!(judge_boundary(&subject, &idle).after.state.iterations_without_progress, 3);
+    assert_eq!(
+        judge_boundary(&subject, &idle).after.state.counts().iterations_without_progress(),
+        3
+    );
     let mut outside_git = facts(Claim::None);
     outside_git.tree = None;
-    assert_eq!(judge_boundary(&subject, &outside_git).after.state.iterations_without_progress, 0);
     assert_eq!(
-        judge_boundary(&subject, &facts(Claim::None)).after.state.iterations_without_progress,
+        judge_boundary(&subject, &outside_git).after.state.counts().iterations_without_progress(),
+        0
+    );
+    assert_eq!(
+        judge_boundary(&subject, &facts(Claim::None))
+            .after
+            .state
+            .counts()
+            .iterations_without_progress(),
         0
     );
 }
@@ -275,7 +296,7 @@ fn iterations_without_progress_are_counted_and_unknown_progress_never_stalls() {
 fn awake_time_is_summed_and_a_clock_that_fell_back_adds_nothing() {
     let mut subject = a_loop();
     let first = judge_boundary(&subject, &facts(Claim::None)).after;
-    assert_eq!((first.state.awake_ms, first.elapsed_ms.clone()), (60_000, vec![60_000]));
+    assert_eq!((first.state.time().awake_ms(), first.elapsed_ms.clone()), (60_000, vec![60_000]));
     subject.state.set("began", at(3600));
     let rebooted = judge_boundary(&subject, &facts(Claim::None)).after;
     assert_eq!(rebooted.elapsed_ms, [0]);
@@ -288,10 +309,13 @@ fn what_the_checks_themselves_change_does_not_count_as_progress() {
     facts.tree = Some("tree at the start".into());
     facts.tree_checked = Some("with the checks' own files".into());
     subject = judge_boundary(&subject, &facts).after;
-    assert_eq!(subject.state.iterations_without_progress, 1);
+    assert_eq!(subject.state.counts().iterations_without_progress(), 1);
     facts.tree = Some("with the checks' own files".into());
     facts.tree_checked = Some("with other files of the checks".into());
-    assert_eq!(judge_boundary(&subject, &facts).after.state.iterations_without_progress, 2);
+    assert_eq!(
+        judge_boundary(&subject, &facts).after.state.counts().iterations_without_progress(),
+        2
+    );
 }
 
 #[test]
@@ -314,15 +338,15 @@ fn an_answer_cut_by_the_token_limit_is_an_iteration_but_neither_a_claim_nor_a_fa
         let judged = judge_boundary(&subject, &cut);
         assert!(judged.counted);
         assert_eq!(judged.proved, None);
-        assert_eq!(judged.after.state.consecutive_failures, 0);
-        let evidence = judged.after.state.evidence.unwrap();
-        assert_eq!((evidence.claim, evidence.failure), (ClaimResult::None, None));
+        assert_eq!(judged.after.state.counts().consecutive_failures(), 0);
+        let evidence = judged.after.state.seen().evidence().as_ref().unwrap();
+        assert_eq!((evidence.claim.clone(), evidence.failure.clone()), (ClaimResult::None, None));
         assert!(evidence.cut);
     }
     let mut red = facts(Claim::None);
     red.seen.agent.cut = true;
     red.checks = vec![result("lint", Verdict::Failed)];
-    assert_eq!(judge_boundary(&subject, &red).after.state.consecutive_failures, 3);
+    assert_eq!(judge_boundary(&subject, &red).after.state.counts().consecutive_failures(), 3);
 }
 
 #[test]
@@ -334,12 +358,12 @@ fn a_changed_protected_path_fails_the_iteration_and_refuses_the_claim() {
         let mut facts = facts(Claim::Success);
         facts.protected = Some(Ok(named.map(str::to_owned).into_iter().collect()));
         let judged = judge_boundary(&subject, &facts);
-        let evidence = judged.after.state.evidence.unwrap();
+        let evidence = judged.after.state.seen().evidence().as_ref().unwrap();
         let complaint = named.map(|path| {
             format!("protected paths were changed: `{path}`; put them back as the loop found them")
         });
         let claim = complaint.clone().map_or(ClaimResult::Accepted, ClaimResult::Refused);
-        assert_eq!((evidence.failure, evidence.claim), (complaint, claim));
+        assert_eq!((evidence.failure.clone(), evidence.claim.clone()), (complaint, claim));
         assert_eq!(judged.proved.is_none(), named.is_some());
     }
 }
@@ -353,7 +377,7 @@ fn a_claim_is_refused_if_protected_paths_can_no_longer_be_compared() {
         let mut facts = facts(Claim::Success);
         facts.protected = Some(Err("there is no snapshot".to_owned()));
         let judged = judge_boundary(&subject, &facts);
-        let evidence = judged.after.state.evidence.unwrap();
+        let evidence = judged.after.state.seen().evidence().as_ref().unwrap();
         let complaint = "the protected paths cannot be compared: there is no snapshot".to_owned();
         assert_eq!(evidence.failure, refused.then(|| complaint.clone()));
         let refusal = ClaimResult::Refused(complaint);
@@ -366,7 +390,10 @@ fn a_claim_is_refused_if_protected_paths_can_no_longer_be_compared() {
     subject.protected = Some(Protected::default());
     let mut facts = facts(Claim::None);
     facts.seen.agent.process = Some(ProcessEnd::Skipped("nothing to do".to_owned()));
-    assert_eq!(judge_boundary(&subject, &facts).after.state.evidence.unwrap().failure, None);
+    assert_eq!(
+        judge_boundary(&subject, &facts).after.state.seen().evidence().clone().unwrap().failure,
+        None
+    );
 }
 
 #[test]
@@ -388,7 +415,12 @@ fn messages_that_reached_an_agent_are_not_delivered_again() {
         let mut facts = facts(Claim::None);
         facts.seen.agent.process = Some(process);
         let after = judge_boundary(&subject, &facts).after.state;
-        assert_eq!(after.evidence.unwrap().words, left, "{told} {:?}", facts.seen.agent.process);
-        assert_eq!((after.messages.len(), after.told), (0, 0));
+        assert_eq!(
+            after.seen().evidence().as_ref().unwrap().words,
+            left,
+            "{told} {:?}",
+            facts.seen.agent.process
+        );
+        assert_eq!((after.exchange().messages().len(), after.exchange().told()), (0, 0));
     }
 }

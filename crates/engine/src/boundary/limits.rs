@@ -127,12 +127,12 @@ impl Limits {
 pub fn change_limits(changes: &LimitChanges, subject: &Loop, spent_ms: u64) -> Limits {
     let (limits, state) = (subject.contract.limits.by_key(), &subject.state);
     let used = |key| match key {
-        LimitName::MaxIterations => state.completed.into(),
-        LimitName::FailureThreshold => state.consecutive_failures.into(),
-        LimitName::Stall => state.iterations_without_progress.into(),
-        LimitName::MaxDuration => state.awake_ms.saturating_add(spent_ms).div_ceil(1000),
-        LimitName::MaxCost => state.usage.cost_at_most().micros(),
-        LimitName::MaxTokens => state.usage.tokens.total(),
+        LimitName::MaxIterations => state.counts().completed().into(),
+        LimitName::FailureThreshold => state.counts().consecutive_failures().into(),
+        LimitName::Stall => state.counts().iterations_without_progress().into(),
+        LimitName::MaxDuration => state.time().awake_ms().saturating_add(spent_ms).div_ceil(1000),
+        LimitName::MaxCost => state.work().usage().cost_at_most().micros(),
+        LimitName::MaxTokens => state.work().usage().tokens.total(),
         // The wait limit has no option, so nobody changes it.
         LimitName::MaxWait => 0_u64,
     };
@@ -199,7 +199,7 @@ pub fn without_checks(contract: &Contract) -> String {
 /// "$1.84", "$1.84 of $5.00": what was used, and the limit if there is one.
 pub fn cost_and_tokens(subject: &Loop) -> Option<String> {
     let limits = &subject.contract.limits;
-    let usage = &subject.state.usage;
+    let usage = subject.state.work().usage();
     let cost = usage.cost_text(limits.max_cost_micros > 0)?;
     let cost = match Money::from_micros(limits.max_cost_micros) {
         Money(0) if limits.max_tokens > 0 && !usage.has_price() => None,
@@ -225,7 +225,7 @@ pub fn reached_limit(subject: &Loop) -> Option<String> {
         (LimitName::MaxDuration, seconds) => format_period(seconds),
         (limit, max) => limit.limit_text(max),
     };
-    let usage = &subject.state.usage;
+    let usage = subject.state.work().usage();
     let (kind, used) = match limit {
         LimitName::MaxDuration => ("time ", None),
         LimitName::MaxCost => ("cost ", usage.cost_text(true)),
@@ -246,16 +246,17 @@ pub fn last_iteration_note(subject: &Loop) -> Option<String> {
     }
     let newest = subject.elapsed_ms.iter().fold(0_u64, |sum, ms| sum.saturating_add(*ms));
     let worked_s = subject.earlier.sum_ms.saturating_add(newest) / 1000;
-    let (cost, tokens) = (state.usage.cost_at_most().micros(), state.usage.tokens.total());
+    let (cost, tokens) =
+        (state.work().usage().cost_at_most().micros(), state.work().usage().tokens.total());
     // What the whole loop used, and only its iterations.
     let uses = [
         (LimitName::MaxCost, cost, cost),
         (LimitName::MaxTokens, tokens, tokens),
-        (LimitName::MaxDuration, state.awake_ms / 1000, worked_s),
+        (LimitName::MaxDuration, state.time().awake_ms() / 1000, worked_s),
     ];
     let (limit, left) = uses.into_iter().find_map(|(limit, used, worked)| {
         let left = limits[&limit].saturating_sub(used);
-        let average = worked.checked_div(state.completed.into())?;
+        let average = worked.checked_div(state.counts().completed().into())?;
         (limits[&limit] > 0 && left < average).then_some((limit, left))
     })?;
     let max = limit.limit_text(limits[&limit]);
@@ -281,8 +282,8 @@ pub fn limit_as_aim(subject: &Loop) -> Option<String> {
 /// limit.
 pub fn time_left_ms(subject: &Loop, awake_ms: u64) -> Option<u64> {
     let max = subject.contract.limits.max_duration_s;
-    let iteration = awake_ms.saturating_sub(subject.state.began.awake_ms);
-    let spent = subject.state.awake_ms.saturating_add(iteration);
+    let iteration = awake_ms.saturating_sub(subject.state.time().began().awake_ms);
+    let spent = subject.state.time().awake_ms().saturating_add(iteration);
     if max > 0 { Some(max.saturating_mul(1000).saturating_sub(spent)) } else { None }
 }
 
@@ -294,14 +295,19 @@ pub fn overtime_ms(limits: &Limits) -> u64 {
 
 fn is_spent(subject: &Loop, limit: LimitName) -> bool {
     let (limits, state) = (&subject.contract.limits, &subject.state);
-    limits.is_spent(limit, state.completed, state.awake_ms, &state.usage)
+    limits.is_spent(
+        limit,
+        state.counts().completed(),
+        state.time().awake_ms(),
+        state.work().usage(),
+    )
 }
 
 /// Whether the loop was blocked because nothing reported its use, so that a limit on it could not
 /// be kept.
 fn is_unmeasured(subject: &Loop) -> bool {
     let state = &subject.state;
-    let reason = state.ending.as_ref().map(|ending| &ending.reason);
+    let reason = state.end().ending().as_ref().map(|ending| &ending.reason);
     matches!(reason, Some(EndReason::Unmeasured { .. }))
 }
 
@@ -314,7 +320,7 @@ fn raise_for(limit: u64, used: u64, most: u64) -> u64 {
 /// Such as `+5` and `+0.07`, in dollars.
 fn more_cost(subject: &Loop) -> String {
     let limit = Money::from_micros(subject.contract.limits.max_cost_micros);
-    let used = subject.state.usage.cost_at_most();
+    let used = subject.state.work().usage().cost_at_most();
     let cents =
         raise_for(limit.0, used.0, Money::from_micros(5_000_000).0).div_ceil(10_000_000_000);
     match cents % 100 {
@@ -325,7 +331,7 @@ fn more_cost(subject: &Loop) -> String {
 
 /// Such as `+1M`, `+20k` and `+150`.
 fn more_tokens(subject: &Loop) -> String {
-    let used = subject.state.usage.tokens.total();
+    let used = subject.state.work().usage().tokens.total();
     match raise_for(subject.contract.limits.max_tokens, used, 1_000_000) {
         few @ 0..1000 => format!("+{few}"),
         whole if whole % 1_000_000 == 0 => format!("+{}M", whole / 1_000_000),
@@ -392,7 +398,7 @@ pub fn outlasted_by(subject: &Loop, now: Moment, due: Time) -> Option<String> {
 
 /// Milliseconds that a loop between two iterations has waited already, without the machine's sleep.
 pub fn waited_ms(subject: &Loop, now: Moment) -> u64 {
-    now.awake_ms.saturating_sub(subject.state.began.awake_ms)
+    now.awake_ms.saturating_sub(subject.state.time().began().awake_ms)
 }
 
 #[cfg(test)]

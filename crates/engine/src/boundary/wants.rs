@@ -18,7 +18,7 @@ pub const AT_ONCE_MS: u64 = 60_000;
 /// of those pass, every `verify` that has not run. None if the iteration does not count.
 pub fn wanted_checks(subject: &Loop, known: &Facts) -> Vec<Check> {
     let contract = &subject.contract;
-    if !known.seen.needed_looks(contract).checks {
+    if !known.seen.needed_looks(contract).checks() {
         return Vec::new();
     }
     let claimed = *known.seen.effective_claim() == Claim::Success;
@@ -48,19 +48,19 @@ pub fn may_complete(subject: &Loop, seen: &AgentFacts) -> bool {
     let may_end = *seen.effective_claim() == Claim::Success
         || contract.has_until()
         || contract.promise.is_none();
-    subject.state.baseline.is_some() && may_end && seen.needed_looks(contract).checks
+    subject.state.seen().baseline().is_some() && may_end && seen.needed_looks(contract).checks()
 }
 
 /// Whether changed tests are looked for: the loop would end `completed` on its checks, if their
 /// proof sufficed.
 pub fn wants_test_changes(subject: &Loop, known: &Facts) -> bool {
-    subject.state.baseline.is_some() && proof_so_far(subject, known).is_some()
+    subject.state.seen().baseline().is_some() && proof_so_far(subject, known).is_some()
 }
 
 /// Whether the checks are worth a run on the tree as the loop found it: all that keeps it from an
 /// end `checked` is that none was seen to fail, and they did not run there.
 pub fn wants_baseline(subject: &Loop, known: &Facts) -> bool {
-    let is_known = subject.state.checked_as_found || known.baseline.is_some();
+    let is_known = subject.state.seen().checked_as_found() || known.baseline.is_some();
     let is_moot = matches!(
         find_cause(subject, known),
         Ok(()) | Err(Some(NoProofCause::NothingChanged | NoProofCause::AsManyPass))
@@ -156,8 +156,10 @@ mod tests {
         assert_eq!(wanted_of(&last, &none, &[("lint", Passed), ("test", Failed)]), ["deploy"]);
         let mut still = a_loop_with(&ALL);
         still.state.set("still", 4);
-        let idle =
-            Facts { tree: still.state.tree.as_deref().map(Into::into), ..facts(Claim::None) };
+        let idle = Facts {
+            tree: still.state.seen().tree().as_deref().map(Into::into),
+            ..facts(Claim::None)
+        };
         assert_eq!(wanted_of(&still, &idle, &[("lint", Passed)]), ["test"]);
         assert_eq!(wanted_of(&still, &none, &[("lint", Passed)]), ["deploy"]);
         let mut failing = last.clone();
@@ -194,11 +196,11 @@ mod tests {
                 if expected {
                     let judged = judge_boundary(&subject, &known);
                     let proved = proved.or(require.is_none().then_some(Proof::Passing));
-                    assert_eq!(judged.proved, proved);
+                    assert_eq!(judged.proved(), proved);
                     let again = Facts { baseline: None, ..known.clone() };
                     assert_eq!(wants_baseline(&judged.after, &again), !is_known);
                     assert_eq!(
-                        judge_boundary(&judged.after, &again).proved,
+                        judge_boundary(&judged.after, &again).proved(),
                         proved,
                         "it is remembered"
                     );

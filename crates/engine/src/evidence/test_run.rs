@@ -1,6 +1,7 @@
 //! What the output of a check says about its tests: how many of which end, and each test that was
 //! named. It can only lower what an exit status means, never raise it (docs/design/claims.md).
 
+use derive_getters::Getters;
 use std::collections::BTreeSet;
 use std::collections::btree_map::{BTreeMap, Entry};
 use std::fmt::Write as _;
@@ -183,10 +184,11 @@ const STUCK_RUNS: u32 = 3;
 const NAMES_SHOWN: usize = 3;
 
 /// Tests of one kind: how many, and the first of them by name.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Getters, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedTests {
-    pub count: u32,
-    pub first: Vec<String>,
+    #[getter(copy)]
+    count: u32,
+    first: Vec<String>,
 }
 
 impl NamedTests {
@@ -217,29 +219,33 @@ impl NamedTests {
 }
 
 /// The tests of one check at one boundary, bounded so that the record stays small.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Getters, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TestReport {
-    pub passed: u32,
-    pub failed: u32,
+    #[getter(copy)]
+    passed: u32,
+    #[getter(copy)]
+    failed: u32,
     skipped: u32,
     /// Left out by a filter.
     filtered: u32,
     /// Suites, files or fixtures that could not be compiled, loaded or set up.
     errors: u32,
-    pub failing: NamedTests,
+    failing: NamedTests,
     /// How many runs in a row the same tests have failed; 0 if none failed.
-    pub same_failures: u32,
+    #[getter(copy)]
+    same_failures: u32,
     /// How many failed in the run before, if that is another number.
-    pub failed_before: Option<u32>,
+    #[getter(copy)]
+    failed_before: Option<u32>,
     /// Failed in the run before and passes now.
     fixed: NamedTests,
     /// Fails now and passed in the run before.
     broken: NamedTests,
     /// Ran at the start of the loop and is no longer there.
-    pub gone: NamedTests,
+    gone: NamedTests,
     /// Ran at the start of the loop and is skipped now.
-    pub newly_skipped: NamedTests,
+    newly_skipped: NamedTests,
     /// How many ran or were skipped at the start, if that is another number.
     total_before: Option<u32>,
     /// How many were skipped at the start, if that were fewer.

@@ -10,6 +10,7 @@ use crate::evidence::{
 use crate::record::{Driver, Limits, Owner, Status};
 use crate::text::{join_first_names, one_line};
 use chrono::{DateTime, Utc};
+use derive_getters::Getters;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,30 +18,35 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const CHAPTERS_MAX: usize = 10_000;
 
 /// What a journal reports.
-#[derive(Debug, Clone)]
+#[derive(Getters, Debug, Clone)]
 pub struct Story {
     pub chapters: Settled<Chapter>,
     /// Everyone who drove the loop, in order.
-    pub drivers: Settled<StoryDriver>,
+    drivers: Settled<StoryDriver>,
     /// The checks that passed before the first iteration, by command.
-    pub green_before: BTreeSet<String>,
+    green_before: BTreeSet<String>,
     /// When it ended; `None` while it lives, or where no line says so.
-    pub ended_at: Option<DateTime<Utc>>,
+    #[getter(copy)]
+    ended_at: Option<DateTime<Utc>>,
     /// Lines that could not be read.
     pub torn: u64,
     /// Whether the journal is longer than the part that was read: its beginning is missing then.
+    #[getter(copy)]
     pub cut: bool,
+    #[getter(skip)]
     pick: Option<u32>,
+    #[getter(skip)]
     picked: Settled<Iteration>,
 }
 
 /// Something that happened.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Getters, Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Chapter {
-    pub at: DateTime<Utc>,
+    #[getter(copy)]
+    at: DateTime<Utc>,
     generation: u64,
     #[serde(flatten)]
-    pub what: StoryEvent,
+    what: StoryEvent,
 }
 
 /// What happened.
@@ -73,11 +79,13 @@ pub enum StoryEvent {
 }
 
 /// Who drives a loop.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Getters, Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StoryDriver {
-    pub driver: Driver,
-    pub session_id: Option<String>,
-    pub pid: i32,
+    #[getter(copy)]
+    driver: Driver,
+    session_id: Option<String>,
+    #[getter(copy)]
+    pid: i32,
 }
 
 impl StoryDriver {
@@ -116,7 +124,7 @@ impl Story {
         let reached = entry.reached_generation();
         let JournalEntry { at, generation, event, .. } = entry;
         if let Some(state) = event.state() {
-            let is_over = state.status == Status::Finished;
+            let is_over = state.status() == Status::Finished;
             self.ended_at = if is_over { self.ended_at.or(Some(at)) } else { None };
         }
         self.chapters.reach(reached);
@@ -126,17 +134,17 @@ impl Story {
             && self.drivers.iter().len() == 0
         {
             // The journal's beginning was not read.
-            self.drivers.push(None, StoryDriver::from_owner(&state.owner));
+            self.drivers.push(None, StoryDriver::from_owner(state.owner()));
         }
         let what = match event {
             Event::Started { record } => {
-                let by = StoryDriver::from_owner(&record.state.owner);
+                let by = StoryDriver::from_owner(record.state.owner());
                 self.drivers.push(reached, by.clone());
                 StoryEvent::Started { by }
             }
             Event::Boundary { decision, why, elapsed_ms: Some(elapsed_ms), state } => {
-                let evidence = state.evidence.unwrap_or_default();
-                let number = state.completed;
+                let evidence = state.seen().evidence().clone().unwrap_or_default();
+                let number = state.counts().completed();
                 let mut iteration = Iteration { number, elapsed_ms, decision, why, evidence };
                 if self.pick == Some(number) {
                     self.picked.push(reached, iteration.clone());
@@ -147,19 +155,19 @@ impl Story {
             }
             Event::Boundary { decision, why, .. } => StoryEvent::Boundary { decision, why },
             Event::Changed { what, kind, limits, state, .. } => {
-                if state.completed == 0 {
+                if state.counts().completed() == 0 {
                     // Of a cut-off attempt's work they say nothing about the time before the loop.
-                    let passed = state.checks.iter().filter(|(_, memory)| {
-                        !state.checked_after_work && memory.last == Verdict::Passed
+                    let passed = state.seen().checks().iter().filter(|(_, memory)| {
+                        !state.seen().checked_after_work() && memory.last() == Verdict::Passed
                     });
                     self.green_before = passed.map(|(run, _)| run.clone()).collect();
                 }
-                let now = StoryDriver::from_owner(&state.owner);
+                let now = StoryDriver::from_owner(state.owner());
                 let by = (self.drivers.iter().last() != Some(&now)).then_some(now);
                 if let Some(by) = &by {
                     self.drivers.push(reached, by.clone());
                 }
-                match state.messages.last() {
+                match state.exchange().messages().last() {
                     Some(words) if kind == NoteKind::Told => {
                         StoryEvent::Message { words: words.clone() }
                     }
@@ -262,7 +270,7 @@ impl IterationSummaries {
     pub fn add_entry(&mut self, entry: &JournalEntry) {
         self.0.reach(entry.reached_generation());
         if let Event::Boundary { elapsed_ms: Some(_), state, .. } = &entry.event
-            && let Some(evidence) = &state.evidence
+            && let Some(evidence) = state.seen().evidence()
         {
             self.0.push(entry.reached_generation(), IterationSummary::from_evidence(evidence));
         }
@@ -287,7 +295,7 @@ const PATH_CHARS: usize = 300;
 const FILES_KEPT: usize = 100;
 
 /// A check that passed once and fails at the end of what is known.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Getters, Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Regression {
     run: String,
     /// The last iteration after which it passed; 0 is before the first.
@@ -295,7 +303,7 @@ pub struct Regression {
     /// The first iteration after that at whose end it failed.
     red_since: u32,
     /// What changed in between; the first of them.
-    pub files: Vec<String>,
+    files: Vec<String>,
 }
 
 impl Regression {
@@ -379,7 +387,7 @@ pub fn find_regressions(story: &Story) -> Vec<Regression> {
 fn ran_nothing(check: &CheckResult) -> bool {
     let tests = check.tests.as_ref();
     check.verdict == Verdict::Passed
-        && tests.is_some_and(|tests| tests.passed == 0 && tests.failed == 0)
+        && tests.is_some_and(|tests| tests.passed() == 0 && tests.failed() == 0)
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ fn line(after: &Loop) -> JournalEntry {
         elapsed_ms: after.elapsed_ms.last().copied(),
         state: Box::new(after.state.clone()),
     };
-    JournalEntry { schema: SCHEMA, at: at(0).wall, generation: after.state.generation, event }
+    JournalEntry { schema: SCHEMA, at: at(0).wall, generation: after.state.generation(), event }
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn a_journal_reports_each_of_the_last_iterations_in_one_line() {
         facts.tree_checked = Some("".into());
         facts.seen.agent.cut = cut;
         subject = judge_boundary(&subject, &facts).after;
-        subject.state.set("generation", subject.state.generation + 1);
+        subject.state.set("generation", subject.state.generation() + 1);
         journal.push(line(&subject));
     };
     step(Claim::None, Verdict::Failed, Verdict::Failed, true, false);

@@ -16,7 +16,7 @@ fn story(green_before: bool, steps: &[Step]) -> Story {
     if green_before {
         let memory = CheckMemory::from_result(&result("cargo test", Verdict::Passed), 0, None);
         record.state.remember_check("cargo test".to_owned(), memory);
-        record.state.set("generation", record.state.generation + 1);
+        record.state.set("generation", record.state.generation() + 1);
         story.add_entry(entry(
             &record,
             Event::from_change("checked before iteration 1", &record, &record),
@@ -29,10 +29,10 @@ fn story(green_before: bool, steps: &[Step]) -> Story {
             lines: None,
             yours: false,
         };
-        record.state.set("completed", record.state.completed + 1);
-        record.state.set("generation", record.state.generation + 1);
+        record.state.set("completed", record.state.counts().completed() + 1);
+        record.state.set("generation", record.state.generation() + 1);
         let evidence = Evidence {
-            iteration: record.state.completed,
+            iteration: record.state.counts().completed(),
             claim: claim.clone(),
             changes: Some(Changes::from_files(files.iter().map(file))),
             checks: verdict.iter().map(|verdict| result("cargo test", *verdict)).collect(),
@@ -53,7 +53,7 @@ fn story(green_before: bool, steps: &[Step]) -> Story {
 }
 
 fn entry(record: &Loop, event: Event) -> JournalEntry {
-    JournalEntry { schema: SCHEMA, at: at(0).wall, generation: record.state.generation, event }
+    JournalEntry { schema: SCHEMA, at: at(0).wall, generation: record.state.generation(), event }
 }
 
 #[test]

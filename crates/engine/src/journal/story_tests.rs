@@ -18,29 +18,29 @@ fn started() -> (Loop, JournalEntry) {
 
 fn iterate(before: &Loop) -> (Loop, JournalEntry) {
     let mut facts = facts(Claim::None);
-    facts.tree = Some(format!("tree {}", before.state.completed).as_str().into());
+    facts.tree = Some(format!("tree {}", before.state.counts().completed()).as_str().into());
     facts.checks = vec![result("cargo test", Verdict::Failed)];
     let judged = judge_boundary(before, &facts);
     let decision = decide_next(&judged, &facts);
     let mut after = apply_decision(judged, &decision);
-    after.state.set("generation", after.state.generation + 1);
+    after.state.set("generation", after.state.generation() + 1);
     let event = Event::Boundary {
         decision: Choice::Continue,
         why: None,
         elapsed_ms: after.elapsed_ms.last().copied(),
         state: Box::new(after.state.clone()),
     };
-    let entry = entry(after.state.generation, event);
+    let entry = entry(after.state.generation(), event);
     (after, entry)
 }
 
 fn moved(mut record: Loop) -> (Loop, JournalEntry) {
-    record.state.set("generation", record.state.generation + 1);
+    record.state.set("generation", record.state.generation() + 1);
     record.state.set("owner.driver", Driver::Process);
     record.state.set("owner.session_id", None::<String>);
     record.state.set("owner.process.pid", 99);
     let event = Event::from_change(NoteKind::ResumedInRun, &record, &record);
-    let entry = entry(record.state.generation, event);
+    let entry = entry(record.state.generation(), event);
     (record, entry)
 }
 
@@ -51,11 +51,11 @@ fn checks_that_passed_on_the_work_of_a_cut_off_attempt_were_not_green_before() {
         let memory = CheckMemory::from_result(&result("t", Verdict::Passed), 0, None);
         record.state.remember_check("t".to_owned(), memory);
         record.state.set("checked_after_work", checked_after_work);
-        record.state.set("generation", record.state.generation + 1);
+        record.state.set("generation", record.state.generation() + 1);
         let event = Event::from_change("checked before the first iteration", &record, &record);
         let mut story = Story::with_pick(None);
         story.add_entry(start);
-        story.add_entry(entry(record.state.generation, event));
+        story.add_entry(entry(record.state.generation(), event));
         assert_eq!(story.green_before.contains("t"), !checked_after_work);
     }
 }
@@ -78,7 +78,7 @@ fn a_handoff_is_unread_until_another_worker_has_been_through_an_iteration_with_i
         let mut story = Story::with_pick(None);
         story.add_entry(start);
         for event in events.split_whitespace() {
-            let noted = |kind: NoteKind| entry(record.state.generation, Event::from_note(kind));
+            let noted = |kind: NoteKind| entry(record.state.generation(), Event::from_note(kind));
             let (next, entry) = match event {
                 "wrote" => (record.clone(), noted(NoteKind::HandedOff(Actor::User))),
                 "got" => (record.clone(), noted(NoteKind::HandedOn)),

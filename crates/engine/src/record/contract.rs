@@ -548,35 +548,28 @@ impl Carried {
         let mut times = record.earlier;
         record.elapsed_ms.iter().for_each(|ms| times.add_time(*ms));
         Self {
-            completed: state.completed,
-            consecutive_failures: state.consecutive_failures,
-            iterations_without_progress: state.iterations_without_progress,
-            awake_ms: state.awake_ms,
+            completed: state.counts().completed(),
+            consecutive_failures: state.counts().consecutive_failures(),
+            iterations_without_progress: state.counts().iterations_without_progress(),
+            awake_ms: state.time().awake_ms(),
             usage: record.use_so_far(),
             times,
-            checks: state.checks.clone(),
-            baseline: state.baseline.clone(),
+            checks: state.seen().checks().clone(),
+            baseline: state.seen().baseline().clone(),
             last: describe_last(record),
         }
     }
 
     /// Gives it to a loop that begins: the limits are the task's.
     pub fn give_to(&self, record: &mut Loop) {
-        let state = &mut record.state;
-        state.completed = self.completed;
-        state.consecutive_failures = self.consecutive_failures;
-        state.iterations_without_progress = self.iterations_without_progress;
-        state.awake_ms = self.awake_ms;
-        state.usage = self.usage.clone();
-        state.checks = self.checks.clone();
-        state.baseline.clone_from(&self.baseline);
+        record.state.take_over(self);
         record.earlier = self.times;
     }
 }
 
 /// What the last iteration showed, in one line: a check that failed, or whether anything changed.
 fn describe_last(record: &Loop) -> String {
-    let Some(evidence) = &record.state.evidence else { return String::new() };
+    let Some(evidence) = record.state.seen().evidence() else { return String::new() };
     let failed = evidence.checks.iter().find(|check| check.verdict != Verdict::Passed);
     failed.map_or_else(
         || evidence.progress_words(["files changed", "nothing changed", ""]),

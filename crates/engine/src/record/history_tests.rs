@@ -75,7 +75,7 @@ fn any_step() -> impl Strategy<Value = Step> {
 fn take(step: Step, record: &mut Loop, now: Moment) {
     let limit = record.contract.limits.max_iterations;
     let is_live = record.is_live();
-    let is_below = is_live && record.state.completed < limit;
+    let is_below = is_live && record.state.counts().completed() < limit;
     let state = &mut record.state;
     match step {
         Step::Iterate { failures, without_progress, crashes } if is_below => {
@@ -143,9 +143,11 @@ fn take(step: Step, record: &mut Loop, now: Moment) {
 fn keeps_its_rules(record: &Loop) -> Result<(), TestCaseError> {
     prop_assert_eq!(record.check_rules(), Ok(()));
     let state = &record.state;
-    prop_assert!(state.told <= state.messages.len());
-    prop_assert!(state.due.is_none() || matches!(state.status, Status::Running | Status::Waiting));
-    prop_assert!(state.status != Status::Waiting || state.due.is_some());
+    prop_assert!(state.exchange().told() <= state.exchange().messages().len());
+    prop_assert!(
+        state.wait().due().is_none() || matches!(state.status(), Status::Running | Status::Waiting)
+    );
+    prop_assert!(state.status() != Status::Waiting || state.wait().due().is_some());
     Ok(())
 }
 

@@ -2,11 +2,12 @@
 //! the failed push or commit that a page shows, its working tree. It decides nothing, and runs no
 //! git.
 
-use super::{Agent, Driver, Loop, LoopMoment, Run, State, Status};
+use super::{Agent, Driver, Loop, LoopMoment, Run, Status};
 use crate::evidence::{CheckResult, Verdict, is_failure};
 use crate::text::{clock_time, count};
 use crate::usage::{Usage, tokens_text};
 use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
+use derive_getters::Getters;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -32,7 +33,7 @@ pub struct AgentShare {
 }
 
 /// What a loop with fallbacks remembers of its agents.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Getters, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentMemory {
     /// `None` while the first one works.
     pub stand_in: Option<FallbackAgent>,
@@ -41,7 +42,7 @@ pub struct AgentMemory {
     /// Who did all that was done before the first share; `None` if nobody, several, or unknown.
     alone: Option<String>,
     /// By the agents' names, and of the sessions that took the loop; together they are the loop's.
-    pub shares: BTreeMap<String, AgentShare>,
+    shares: BTreeMap<String, AgentShare>,
 }
 
 impl Run {
@@ -66,7 +67,7 @@ impl Loop {
         if self.driver() != Driver::Process {
             return None;
         }
-        let AgentMemory { stand_in, out, .. } = &self.state.agents;
+        let AgentMemory { stand_in, out, .. } = self.state.work().agents();
         let fallback = stand_in.as_ref().filter(|fallback| !out.contains(&fallback.agent));
         let agent = fallback.and_then(|one| run.fallback.iter().find(|by| by.name == one.agent));
         Some(agent.unwrap_or(&run.agent))
@@ -74,13 +75,13 @@ impl Loop {
 
     /// Who works in place of the first agent.
     pub fn working_fallback(&self) -> Option<&FallbackAgent> {
-        let stand_in = self.state.agents.stand_in.as_ref()?;
+        let stand_in = self.state.work().agents().stand_in.as_ref()?;
         if self.worker()?.name == stand_in.agent { Some(stand_in) } else { None }
     }
 
     /// The same while it is at work: whoever waits is at a limit, too.
     pub fn running_fallback(&self) -> Option<&FallbackAgent> {
-        if self.state.status == Status::Running { self.working_fallback() } else { None }
+        if self.state.status() == Status::Running { self.working_fallback() } else { None }
     }
 
     /// "B for A, limited until 03:10", on the reader's clock.
@@ -93,7 +94,7 @@ impl Loop {
     /// The agents that can work for this loop, its own first.
     pub fn able_agents(&self) -> impl Iterator<Item = &Agent> {
         let agents = self.contract.run.iter().flat_map(Run::agents);
-        agents.filter(|agent| !self.state.agents.out.contains(&agent.name))
+        agents.filter(|agent| !self.state.work().agents().out.contains(&agent.name))
     }
 
     /// The agent whose turn it is, where the loop has several.
@@ -106,12 +107,12 @@ impl Loop {
     pub fn count_use(&mut self, iterations: u32, usage: Option<&Usage>) {
         let has_several = self.one_of_several().is_some();
         let worker = self.worker().map_or_else(|| SESSION.to_owned(), |agent| agent.name.clone());
-        let state = &mut self.state;
-        let before = AgentShare { iterations: state.completed, usage: state.usage.clone() };
+        let completed = self.state.counts().completed();
+        let (total, AgentMemory { alone, shares, .. }) = self.state.use_mut();
+        let before = AgentShare { iterations: completed, usage: total.clone() };
         if let Some(usage) = usage {
-            state.usage.add_usage(usage);
+            total.add_usage(usage);
         }
-        let AgentMemory { alone, shares, .. } = &mut state.agents;
         let is_first = before == AgentShare::default();
         if shares.is_empty() && !has_several {
             let is_alone = is_first || alone.as_ref() == Some(&worker);
@@ -130,7 +131,7 @@ impl Loop {
 
     /// "A 5 iterations, $1.20 · 300k tokens; B 3 iterations, 90k tokens", where several worked.
     pub fn describe_shares(&self) -> Option<String> {
-        let shares = &self.state.agents.shares;
+        let shares = &self.state.work().agents().shares;
         let texts = shares.iter().map(|(name, AgentShare { iterations, usage })| {
             let tokens = usage.tokens.total();
             let used = match usage.cost.0 {
@@ -147,18 +148,22 @@ impl Loop {
 // What a loop remembers of a check from one boundary to the next.
 
 /// What a loop remembers of a check: its last result, except unknown ones.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Getters, Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckMemory {
-    pub last: Verdict,
+    #[getter(copy)]
+    last: Verdict,
     /// The fewest tests that passed in a run that failed, 0 if it spoke of none; `None` if it never
     /// failed in or before the loop.
     pub failed_with: Option<u32>,
     /// Whether a run found no program, which is no failure.
-    pub program_missing: bool,
+    #[getter(copy)]
+    program_missing: bool,
     /// The number of completed iterations at that time.
-    pub after: u32,
+    #[getter(copy)]
+    after: u32,
     exit: Option<i32>,
-    pub elapsed_ms: u64,
+    #[getter(copy)]
+    elapsed_ms: u64,
     /// The end of its output before the first iteration, for the first prompt; bounded as in the
     /// evidence.
     pub tail: String,
@@ -227,7 +232,7 @@ impl Pending {
     /// What the boundary asks for that leaves a loop like this; `counted` says whether it counted
     /// an iteration.
     pub fn after_boundary(subject: &Loop, counted: bool) -> Self {
-        let before = subject.state.git.pending;
+        let before = subject.state.git().pending;
         let (Some(run), Driver::Process) = (&subject.contract.run, subject.driver()) else {
             return before;
         };
@@ -363,15 +368,15 @@ pub struct TreeSeen {
 }
 
 /// The part of a loop's state that is about its tree, besides the identity.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Getters, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeMemory {
     /// The snapshot of the tree at the last boundary.
-    pub snapshot: Option<String>,
-    pub head: Option<CheckedOut>,
+    snapshot: Option<String>,
+    head: Option<CheckedOut>,
     /// The repositories inside the tree at the last boundary, by path.
-    pub repositories: BTreeMap<String, RepositoryInside>,
+    repositories: BTreeMap<String, RepositoryInside>,
     /// The commits of all branches and working trees at the last boundary.
-    pub tips: Vec<String>,
+    tips: Vec<String>,
     /// The beginnings of the identities at the ends of iterations, the newest last; 0 is the state
     /// before the first.
     recent: Vec<(u32, String)>,
@@ -388,21 +393,17 @@ impl TreeMemory {
     pub fn began_as(&self, identity: &str) -> bool {
         self.recent.iter().any(|(after, seen)| *after == 0 && seen == identity_start(identity))
     }
-}
-
-impl State {
     /// Remembers the tree at the end of the last iteration, or before the first.
-    pub fn remember_tree(&mut self, seen: Option<TreeSeen>) {
+    pub(super) fn remember_tree(&mut self, completed: u32, seen: Option<TreeSeen>) {
         let Some(TreeSeen { identity, snapshot, head, repositories, tips, .. }) = seen else {
-            (self.tree, self.trees.snapshot) = (None, None);
+            self.snapshot = None;
             return;
         };
-        let recent = &mut self.trees.recent;
-        recent.retain(|(iteration, _)| *iteration < self.completed);
-        recent.push((self.completed, identity_start(&identity).to_owned()));
-        recent.drain(..recent.len().saturating_sub(REMEMBERED));
-        (self.tree, self.trees.snapshot, self.trees.head) = (Some(identity), snapshot, head);
-        (self.trees.repositories, self.trees.tips) = (repositories, tips);
+        self.recent.retain(|(iteration, _)| *iteration < completed);
+        self.recent.push((completed, identity_start(&identity).to_owned()));
+        self.recent.drain(..self.recent.len().saturating_sub(REMEMBERED));
+        (self.snapshot, self.head) = (snapshot, head);
+        (self.repositories, self.tips) = (repositories, tips);
     }
 }
 
@@ -476,22 +477,27 @@ mod git_memory_tests {
 #[cfg(test)]
 mod tree_memory_tests {
     use super::*;
+    use crate::fixture::SetState;
+    use crate::record::State;
 
     #[test]
     fn the_newest_trees_are_remembered_one_per_iteration() {
         let mut state = State::default();
         for iteration in 0..40 {
-            state.completed = iteration;
+            state.set("completed", iteration);
             state.remember_tree(Some("replaced before the next iteration".into()));
             state.remember_tree(Some(format!("{iteration:012} and more").as_str().into()));
         }
-        let seen = |identity: &str| state.trees.seen_after(identity);
+        let seen = |identity: &str| state.seen().trees().seen_after(identity);
         assert_eq!(seen("000000000039 or less"), Some(39));
         assert_eq!(seen("000000000008"), Some(8));
         assert_eq!(seen("000000000007"), None);
         assert_eq!(seen("replaced before"), None);
         state.remember_tree(None);
-        assert_eq!((state.tree, state.trees.recent.len()), (None, REMEMBERED));
+        assert_eq!(
+            (state.seen().tree().clone(), state.seen().trees().recent.len()),
+            (None, REMEMBERED)
+        );
     }
 }
 

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 
 use super::*;
-use crate::fixture::{a_run, at};
+use crate::fixture::{SetState, a_run, at};
 use crate::usage::{Money, Tokens};
 
 fn with_codex() -> Loop {
@@ -17,7 +17,8 @@ fn with_codex() -> Loop {
 
 fn codex_works(subject: &mut Loop) {
     let until = at(0).wall + TimeDelta::hours(1);
-    subject.state.agents.stand_in = Some(FallbackAgent { agent: "codex".to_owned(), until });
+    let fallback = FallbackAgent { agent: "codex".to_owned(), until };
+    subject.state.set("agents.stand_in", fallback);
 }
 
 #[test]
@@ -30,17 +31,17 @@ fn the_first_agent_works_unless_a_fallback_replaces_it() {
     let told = subject.fallback_until(at(0).wall.fixed_offset());
     assert_eq!(told.unwrap(), "codex for claude, limited until 12:06");
     // While all are limited, none of them works.
-    subject.state.status = Status::Waiting;
+    subject.state.set("status", Status::Waiting);
     assert_eq!(
         (subject.fallback_until(at(0).wall.fixed_offset()), subject.running_fallback()),
         (None, None)
     );
     assert!(subject.working_fallback().is_some());
-    subject.state.status = Status::Running;
+    subject.state.set("status", Status::Running);
     // A resume took it off the list.
     subject.contract.run.as_mut().unwrap().fallback.clear();
     assert_eq!((name(&subject), subject.one_of_several()), ("claude".to_owned(), None));
-    subject.state.owner.driver = Driver::Session;
+    subject.state.set("owner.driver", Driver::Session);
     assert_eq!(subject.worker(), None);
 }
 
@@ -63,8 +64,8 @@ fn each_agent_has_its_share_and_the_shares_add_up() {
     // Two iterations before the loop had a fallback.
     let fallback = std::mem::take(&mut subject.contract.run.as_mut().unwrap().fallback);
     subject.count_use(2, Some(&used(100, 200_000)));
-    subject.state.completed = 2;
-    assert!(subject.state.agents.shares.is_empty());
+    subject.state.set("completed", 2);
+    assert!(subject.state.work().agents().shares.is_empty());
     subject.contract.run.as_mut().unwrap().fallback = fallback;
     subject.count_use(1, Some(&used(20, 100_000)));
     assert_eq!(subject.describe_shares(), None);
@@ -75,10 +76,10 @@ fn each_agent_has_its_share_and_the_shares_add_up() {
     let expected = "claude 3 iterations, $1.20 · 300k tokens; codex 2 iterations, 90k tokens";
     assert_eq!(subject.describe_shares().unwrap(), expected);
     // A session takes the loop in between, then a run without a fallback.
-    subject.state.owner.driver = Driver::Session;
+    subject.state.set("owner.driver", Driver::Session);
     subject.count_use(1, Some(&used(30, 50_000)));
-    subject.state.owner.driver = Driver::Process;
-    subject.state.agents.stand_in = None;
+    subject.state.set("owner.driver", Driver::Process);
+    subject.state.set("agents.stand_in", None::<FallbackAgent>);
     subject.contract.run.as_mut().unwrap().fallback.clear();
     subject.count_use(1, Some(&used(0, 10_000)));
     let expected = "claude 4 iterations, $1.20 · 310k tokens; codex 2 iterations, 90k tokens; \
@@ -86,21 +87,21 @@ fn each_agent_has_its_share_and_the_shares_add_up() {
     assert_eq!(subject.describe_shares().unwrap(), expected);
     // An iteration that did not count was paid, too.
     let mut paid = with_codex();
-    paid.state.usage = used(0, 5000);
+    paid.state.set("usage", used(0, 5000));
     codex_works(&mut paid);
     paid.count_use(1, Some(&used(0, 1000)));
     let expected = "codex 1 iteration, 1k tokens; earlier 0 iterations, 5k tokens";
     assert_eq!(paid.describe_shares().unwrap(), expected);
-    assert_eq!(subject.state.usage.tokens.input, 450_000);
+    assert_eq!(subject.state.work().usage().tokens.input, 450_000);
 }
 
 #[test]
 fn work_from_before_the_first_fallback_is_credited_to_the_agent_that_did_it() {
     let count = |subject: &mut Loop, driver: Driver, agent: &str| {
-        subject.state.owner.driver = driver;
+        subject.state.set("owner.driver", driver);
         agent.clone_into(&mut subject.contract.run.as_mut().unwrap().agent.name);
         subject.count_use(1, None);
-        subject.state.completed += 1;
+        subject.state.set("completed", subject.state.counts().completed() + 1);
     };
     let (session, run) = (Driver::Session, Driver::Process);
     let table = [
@@ -118,6 +119,6 @@ fn work_from_before_the_first_fallback_is_credited_to_the_agent_that_did_it() {
         subject.contract.run.as_mut().unwrap().fallback = vec![other];
         count(&mut subject, run, "codex");
         assert_eq!(subject.describe_shares().unwrap(), expected);
-        assert_eq!(subject.state.agents.alone, None);
+        assert_eq!(subject.state.work().agents().alone, None);
     }
 }

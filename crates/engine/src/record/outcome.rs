@@ -4,6 +4,7 @@ use super::{CompletionBasis, EndReason, Loop, WeakProof};
 use crate::evidence::{Evidence, IterationStatus};
 use crate::text::variant_name;
 use crate::usage::{Earlier, Spread, Usage};
+use derive_getters::Getters;
 use serde::ser::SerializeStruct as _;
 use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -173,7 +174,7 @@ impl Serialize for Ending {
 // cost.
 
 /// What came of the iterations of a loop.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Getters, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tally {
     #[serde(rename = "iterations_completed")]
@@ -183,9 +184,11 @@ pub struct Tally {
     #[serde(rename = "iterations_timed_out")]
     timed_out: u32,
     #[serde(rename = "iterations_skipped")]
-    pub skipped: u32,
+    #[getter(copy)]
+    skipped: u32,
     #[serde(rename = "iterations_interrupted")]
-    pub interrupted: u32,
+    #[getter(copy)]
+    interrupted: u32,
     /// Files that were changed in any way, each once an iteration.
     files_changed: u64,
     /// Those of them that were new.
@@ -224,10 +227,10 @@ impl Tally {
 }
 
 /// The totals of ended loops.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Getters, Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
     /// How many loops ended with which outcome, without those that are zero.
-    pub outcomes: BTreeMap<Outcome, u64>,
+    outcomes: BTreeMap<Outcome, u64>,
     /// How many of those that completed had which proof.
     proofs: BTreeMap<&'static str, u64>,
     /// Iterations of all loops.
@@ -247,7 +250,7 @@ pub struct Totals {
     /// The most loops in a row that did not complete.
     longest_failure_streak: u64,
     #[serde(skip)]
-    pub usage: Usage,
+    usage: Usage,
 }
 
 impl Totals {
@@ -256,20 +259,20 @@ impl Totals {
         let mut totals = Self::default();
         let (mut times, mut streak) = (Earlier::default(), 0);
         for subject in loops {
-            let Some(ending) = &subject.state.ending else { continue };
+            let Some(ending) = subject.state.end().ending() else { continue };
             *totals.outcomes.entry(ending.outcome).or_default() += 1;
             if let Some(proof) = &ending.proof {
                 *totals.proofs.entry(variant_name(proof)).or_default() += 1;
             }
-            totals.iterations += u64::from(subject.state.completed);
-            totals.tally.add_tally(&subject.state.tally);
-            let checks = subject.state.evidence.iter().flat_map(|seen| &seen.checks);
+            totals.iterations += u64::from(subject.state.counts().completed());
+            totals.tally.add_tally(subject.state.counts().tally());
+            let checks = subject.state.seen().evidence().iter().flat_map(|seen| &seen.checks);
             for tests in checks.filter_map(|check| check.tests.as_ref()) {
-                totals.tests_passed += u64::from(tests.passed);
-                totals.tests_failed += u64::from(tests.failed);
+                totals.tests_passed += u64::from(tests.passed());
+                totals.tests_failed += u64::from(tests.failed());
             }
-            totals.awake_ms = totals.awake_ms.saturating_add(subject.state.awake_ms);
-            totals.usage.add_usage(&subject.state.usage);
+            totals.awake_ms = totals.awake_ms.saturating_add(subject.state.time().awake_ms());
+            totals.usage.add_usage(subject.state.work().usage());
             times.merge_times(&subject.earlier);
             subject.elapsed_ms.iter().for_each(|ms| times.add_time(*ms));
             streak = if ending.outcome == Outcome::Completed { 0 } else { streak + 1 };
@@ -292,19 +295,17 @@ impl Totals {
 mod tests {
     use super::*;
     use crate::evidence::changes::Changes;
-    use crate::fixture::a_loop;
+    use crate::fixture::{SetState, a_loop};
     use crate::record::{Ending, Proof, Status};
 
     fn ended(outcome: Outcome, iterations_ms: &[u64]) -> Loop {
         let mut subject = a_loop();
-        subject.state.status = Status::Finished;
+        subject.state.set("status", Status::Finished);
         let proof = (outcome == Outcome::Completed).then_some(Proof::Checked);
-        subject.state.ending = Some(Ending { proof, ..Ending::new(outcome, "so") });
-        for ms in iterations_ms {
-            subject.state.completed += 1;
-            subject.state.awake_ms += ms;
-            subject.add_time(*ms);
-        }
+        subject.state.set("ending", Ending { proof, ..Ending::new(outcome, "so") });
+        subject.state.set("completed", iterations_ms.len());
+        subject.state.set("awake_ms", iterations_ms.iter().sum::<u64>());
+        iterations_ms.iter().for_each(|ms| subject.add_time(*ms));
         subject
     }
 
@@ -355,7 +356,9 @@ mod tests {
         let changes = Changes { created: 1, modified: 2, deleted: 4, ..Changes::default() };
         let mut worked = ended(Exhausted, &[10]);
         let evidence = Evidence { changes: Some(changes), ..Evidence::default() };
-        worked.state.tally.count_iteration(&evidence);
+        let mut tally = worked.state.counts().tally().clone();
+        tally.count_iteration(&evidence);
+        worked.state.set("tally", tally);
         let tally = Totals::from_loops(&[worked.clone(), worked]).tally;
         let files = [tally.files_changed, tally.files_created, tally.files_modified];
         assert_eq!(files, [14, 2, 4]);

@@ -2,6 +2,7 @@
 //! next. The rules of a boundary read only which driver it is; the rest is stored here because the
 //! record is one file.
 
+use derive_getters::Getters;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::path::PathBuf;
@@ -242,13 +243,14 @@ impl Doing {
 }
 
 /// A question that the agent had to decide by itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Getters, Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
     /// The iteration in which it was asked, 1-based.
-    pub iteration: u32,
+    #[getter(copy)]
+    iteration: u32,
     /// One line in the agent's words.
     #[serde(rename = "question")]
-    pub text: String,
+    text: String,
     /// The answers it offered, one line each.
     options: Vec<String>,
 }
@@ -378,7 +380,7 @@ mod tests {
             (host("", "earlier"), host("", "b"), [Life::Elsewhere; 2]),
         ];
         for (theirs, here, expected) in table {
-            let owner = Owner { host: theirs, ..a_loop().state.owner };
+            let owner = Owner { host: theirs, ..a_loop().state.owner().clone() };
             let found = [true, false].map(|is_there| owner.judge_life(here.as_ref(), |_| is_there));
             assert_eq!(found, expected, "{:?} seen from {here:?}", owner.host);
         }
@@ -390,7 +392,7 @@ mod tests {
             let [name, machine, boot] = [name, "m", "b"].map(str::to_owned);
             Host { name, machine, boot }
         };
-        let owner = Owner { host: Some(host("before")), ..a_loop().state.owner };
+        let owner = Owner { host: Some(host("before")), ..a_loop().state.owner().clone() };
         assert_eq!(owner.judge_life(Some(&host("after")), |_| true), Life::Alive);
     }
 }
@@ -423,7 +425,7 @@ mod question_tests {
         for iteration in 0..30 {
             state.add_questions([Question::new(iteration, &long, &vec![long.clone(); 30])]);
         }
-        let asked = state.asked;
+        let asked = state.exchange().asked();
         let iterations: Vec<u32> = asked.iter().map(|it| it.iteration).collect();
         assert_eq!(iterations, (10..30).collect::<Vec<u32>>());
         let last = &asked[19];

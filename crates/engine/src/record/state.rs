@@ -1,15 +1,16 @@
 //! The transitions of a loop's state: what a boundary, a driver or a person changes in it. Each of
 //! them keeps the rules of `Loop::check`; a change that is none of them may break those.
 
+use derive_getters::Getters;
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ASKED_MAX, AccountId, AgentMemory, CheckMemory, Driver, Ending, FallbackAgent, GitMemory,
-    IncurableRefusal, Moment, Outcome, Owner, ProcessIdentity, Question, SessionMemory, Tally,
-    TreeMemory,
+    ASKED_MAX, AccountId, AgentMemory, Carried, CheckMemory, Driver, Ending, FallbackAgent,
+    GitMemory, IncurableRefusal, Moment, Outcome, Owner, ProcessIdentity, Question, SessionMemory,
+    Tally, TreeMemory, TreeSeen,
 };
 use crate::evidence::Evidence;
 use crate::test_changes::Baseline;
@@ -29,82 +30,150 @@ pub enum Status {
 }
 
 /// The part of the record that every boundary replaces.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Getters, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
     /// Rises by one with every write.
-    pub generation: u64,
+    #[getter(copy)]
+    generation: u64,
+    #[getter(copy)]
+    status: Status,
+    owner: Owner,
+    #[serde(flatten)]
+    counts: StateCounts,
+    #[serde(flatten)]
+    wait: WaitState,
+    #[serde(flatten)]
+    time: StateTimes,
+    #[serde(flatten)]
+    end: EndState,
+    #[serde(flatten)]
+    seen: SeenState,
+    #[serde(flatten)]
+    work: WorkState,
+    #[serde(flatten)]
+    exchange: Exchange,
+    /// The results of git steps so far.
+    git: GitMemory,
+    session: SessionMemory,
+}
+
+/// What the loop has counted so far.
+#[derive(Getters, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateCounts {
     /// Boundaries recorded, counted iterations or not.
-    pub boundaries: u64,
-    pub status: Status,
-    pub ending: Option<Ending>,
-    pub owner: Owner,
+    #[getter(copy)]
+    boundaries: u64,
     /// Iterations judged and counted.
-    pub completed: u32,
-    pub consecutive_failures: u32,
+    #[getter(copy)]
+    completed: u32,
+    #[getter(copy)]
+    consecutive_failures: u32,
     /// Iterations in a row without progress.
     #[serde(rename = "still")]
-    pub iterations_without_progress: u32,
+    #[getter(copy)]
+    iterations_without_progress: u32,
     /// Transient API errors in a row.
-    pub transient_errors: u32,
+    #[getter(copy)]
+    transient_errors: u32,
     /// Crashes of the agent in a row.
-    pub crashes: u32,
-    pub tally: Tally,
+    #[getter(copy)]
+    crashes: u32,
+    tally: Tally,
+}
+
+/// What a waiting loop waits for.
+#[derive(Getters, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitState {
     /// When a waiting loop tries again.
-    pub due: Option<DateTime<Utc>>,
+    #[getter(copy)]
+    due: Option<DateTime<Utc>>,
     /// Why the loop waits; meaningless while it does not wait.
     #[serde(rename = "awaited")]
-    pub wait_reason: Option<String>,
-    /// Who of several agents works, and what each has done.
-    pub agents: AgentMemory,
+    wait_reason: Option<String>,
     /// The account whose rate window it waits for; meaningless while it does not wait.
-    pub window: Option<AccountId>,
+    window: Option<AccountId>,
+}
+
+/// When its iterations were, and how long.
+#[derive(Getters, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateTimes {
     /// Awake milliseconds over all iterations.
-    pub awake_ms: u64,
+    #[getter(copy)]
+    awake_ms: u64,
     /// When the running iteration began.
-    pub began: Moment,
-    pub last_iteration_at: Option<DateTime<Utc>>,
+    #[getter(copy)]
+    began: Moment,
+    #[getter(copy)]
+    last_iteration_at: Option<DateTime<Utc>>,
+}
+
+/// How the loop ended, and what came of requests to end it.
+#[derive(Getters, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndState {
+    ending: Option<Ending>,
     /// When the end was recorded; `None` of a live loop.
-    pub ended_at: Option<DateTime<Utc>>,
+    #[getter(copy)]
+    ended_at: Option<DateTime<Utc>>,
     /// When its proof was last looked for after its end; `None` if it never was.
-    pub proved_at: Option<DateTime<Utc>>,
+    #[getter(copy)]
+    proved_at: Option<DateTime<Utc>>,
     /// The process that looks for it in the background.
-    pub prover: Option<ProcessIdentity>,
+    prover: Option<ProcessIdentity>,
+    /// Why the last requested end was refused, if no agent can change the reason.
+    incurable: Option<IncurableRefusal>,
+    /// How many claims in a row were refused for a change of tests.
+    #[getter(copy)]
+    test_refusals: u32,
+}
+
+/// What its boundaries found in the working tree.
+#[derive(Getters, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenState {
     /// The identity of the working tree at the last boundary.
-    pub tree: Option<String>,
-    pub trees: TreeMemory,
+    tree: Option<String>,
+    trees: TreeMemory,
     /// The memory of each check, by command.
-    pub checks: BTreeMap<String, CheckMemory>,
+    checks: BTreeMap<String, CheckMemory>,
     /// Whether the tree as the loop found it has nothing more to show: the checks, as they are held
     /// now, have run there.
-    pub checked_as_found: bool,
+    #[getter(copy)]
+    checked_as_found: bool,
     /// Whether those before the first iteration ran on the work of an attempt that was cut off.
-    pub checked_after_work: bool,
+    #[getter(copy)]
+    checked_after_work: bool,
     /// The tests and check configuration as the loop found them; `None` if there are no checks, or
     /// no snapshots.
-    pub baseline: Option<Baseline>,
-    /// How many claims in a row were refused for a change of tests.
-    pub test_refusals: u32,
+    baseline: Option<Baseline>,
     /// Why the tree as the loop found it is not known, with a hint; `None` if it was recorded.
-    pub unrecorded: Option<String>,
-    /// Why the last requested end was refused, if no agent can change the reason.
-    pub incurable: Option<IncurableRefusal>,
-    pub evidence: Option<Evidence>,
+    unrecorded: Option<String>,
+    evidence: Option<Evidence>,
+}
+
+/// Who worked, and what that used.
+#[derive(Getters, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkState {
+    /// Who of several agents works, and what each has done.
+    agents: AgentMemory,
     /// Since the start, as far as it could be counted.
-    pub usage: Usage,
+    usage: Usage,
     /// The agent whose use was counted although no boundary judged it; see `drive/usage.rs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub counted_late: Option<u64>,
+    #[getter(copy)]
+    counted_late: Option<u64>,
+}
+
+/// What the user and the agent say to each other.
+#[derive(Getters, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exchange {
     /// The user's messages to the agent for the next prompt.
     #[serde(rename = "words")]
-    pub messages: Vec<String>,
+    messages: Vec<String>,
     /// How many of them, oldest first, were in the prompt of the running iteration. They count as
     /// delivered unless that iteration runs again.
-    pub told: usize,
+    #[getter(copy)]
+    told: usize,
     /// The questions that the agent had to decide itself, the newest [`ASKED_MAX`].
-    pub asked: Vec<Question>,
-    /// The results of git steps so far.
-    pub git: GitMemory,
-    pub session: SessionMemory,
+    asked: Vec<Question>,
 }
 
 /// What an event does to the count of equal events in a row.
@@ -144,39 +213,52 @@ pub struct IterationEnd {
 impl State {
     /// The state of a loop whose first iteration begins now.
     pub fn begin_first(owner: Owner, now: Moment) -> Self {
-        Self { owner, began: now, ..Self::default() }
+        Self { owner, time: StateTimes { began: now, ..StateTimes::default() }, ..Self::default() }
+    }
+
+    /// Continues what earlier attempts at the task left.
+    pub(super) fn take_over(&mut self, carried: &Carried) {
+        self.counts.completed = carried.completed;
+        self.counts.consecutive_failures = carried.consecutive_failures;
+        self.counts.iterations_without_progress = carried.iterations_without_progress;
+        self.time.awake_ms = carried.awake_ms;
+        self.work.usage = carried.usage.clone();
+        self.seen.checks = carried.checks.clone();
+        self.seen.baseline.clone_from(&carried.baseline);
     }
 
     /// Counts an iteration.
     pub(super) fn end_iteration(&mut self, end: IterationEnd) {
-        self.completed += 1;
-        end.failures.apply_to(&mut self.consecutive_failures);
-        end.without_progress.apply_to(&mut self.iterations_without_progress);
-        end.crashes.apply_to(&mut self.crashes);
-        self.last_iteration_at = Some(end.at);
-        self.tally.count_iteration(&end.evidence);
-        self.evidence = Some(end.evidence);
+        self.counts.completed += 1;
+        end.failures.apply_to(&mut self.counts.consecutive_failures);
+        end.without_progress.apply_to(&mut self.counts.iterations_without_progress);
+        end.crashes.apply_to(&mut self.counts.crashes);
+        self.time.last_iteration_at = Some(end.at);
+        self.counts.tally.count_iteration(&end.evidence);
+        self.seen.evidence = Some(end.evidence);
     }
 
     /// Begins an iteration. The time since the last one counts as the loop's.
     pub fn begin_iteration(&mut self, now: Moment) {
-        self.awake_ms =
-            self.awake_ms.saturating_add(now.awake_ms.saturating_sub(self.began.awake_ms));
-        self.began = now;
+        self.time.awake_ms = self
+            .time
+            .awake_ms
+            .saturating_add(now.awake_ms.saturating_sub(self.time.began.awake_ms));
+        self.time.began = now;
         self.hold(None);
     }
 
     /// Waits until then, for a turn of the account if one is given.
     pub fn begin_wait(&mut self, until: DateTime<Utc>, why: String, account: Option<AccountId>) {
         self.status = Status::Waiting;
-        self.due = Some(until);
-        self.wait_reason = Some(why);
-        self.window = account;
+        self.wait.due = Some(until);
+        self.wait.wait_reason = Some(why);
+        self.wait.window = account;
     }
 
     /// Names the account whose window it waits for.
     pub fn name_window(&mut self, account: Option<AccountId>) {
-        self.window = account;
+        self.wait.window = account;
     }
 
     /// Works again, in the same iteration.
@@ -187,47 +269,47 @@ impl State {
     /// Works on; `wake_at` is when its session is woken at the latest.
     pub fn hold(&mut self, wake_at: Option<DateTime<Utc>>) {
         self.status = Status::Running;
-        self.due = wake_at;
+        self.wait.due = wake_at;
     }
 
     /// Pauses after `worked_ms` of the iteration.
     pub fn pause(&mut self, now: Moment, worked_ms: u64) {
-        self.awake_ms = self.awake_ms.saturating_add(worked_ms);
-        self.began = now;
+        self.time.awake_ms = self.time.awake_ms.saturating_add(worked_ms);
+        self.time.began = now;
         self.status = Status::Paused;
-        self.due = None;
+        self.wait.due = None;
     }
 
     /// Ends the loop after `worked_ms` of the iteration.
     pub fn finish(&mut self, ending: Ending, worked_ms: u64) {
-        self.awake_ms = self.awake_ms.saturating_add(worked_ms);
+        self.time.awake_ms = self.time.awake_ms.saturating_add(worked_ms);
         self.status = Status::Finished;
-        self.due = None;
-        self.ending = Some(ending);
+        self.wait.due = None;
+        self.end.ending = Some(ending);
     }
 
     /// Continues an ended or interrupted loop under a driver: what ended it, or kept it waiting, is
     /// over.
     pub fn reopen(&mut self, driver: Driver) {
-        let outcome = self.ending.take().map(|ending| ending.outcome);
+        let outcome = self.end.ending.take().map(|ending| ending.outcome);
         self.end_wait();
         self.git.pending.reaction = false;
-        self.transient_errors = 0;
+        self.counts.transient_errors = 0;
         // Messages of an iteration that never reached its boundary are sent again; a session gets
         // them at once.
-        self.told = match driver {
-            Driver::Session => self.messages.len(),
+        self.exchange.told = match driver {
+            Driver::Session => self.exchange.messages.len(),
             Driver::Process => 0,
         };
-        self.incurable = None;
-        self.test_refusals = 0;
+        self.end.incurable = None;
+        self.end.test_refusals = 0;
         // Whoever resumes has seen to what kept an agent from its work; the first one tries first.
-        self.agents.stand_in = None;
-        self.agents.out.clear();
+        self.work.agents.stand_in = None;
+        self.work.agents.out.clear();
         // What ended the loop is forgiven once: otherwise the first boundaries would end it again.
         if matches!(outcome, Some(Outcome::Aborted | Outcome::Stalled)) {
-            self.consecutive_failures = 0;
-            self.iterations_without_progress = 0;
+            self.counts.consecutive_failures = 0;
+            self.counts.iterations_without_progress = 0;
         }
     }
 
@@ -235,7 +317,7 @@ impl State {
     pub fn hand_over(&mut self, owner: Owner, session: SessionMemory, now: Moment) {
         self.owner = owner;
         self.session = session;
-        self.began = now;
+        self.time.began = now;
     }
 
     /// Names the process that drives the loop, or does what it left.
@@ -246,8 +328,8 @@ impl State {
     /// Counts a write of the record, and notes when it ended.
     pub fn count_write(&mut self, at: DateTime<Utc>) {
         self.generation += 1;
-        self.ended_at = match self.status {
-            Status::Finished => self.ended_at.or(Some(at)),
+        self.end.ended_at = match self.status {
+            Status::Finished => self.end.ended_at.or(Some(at)),
             _ => None,
         };
     }
@@ -256,28 +338,28 @@ impl State {
     /// memory.
     pub fn merge(&mut self, known: &Self, found: &Self) {
         self.generation = self.generation.max(found.generation);
-        let since = found.messages.strip_prefix(known.messages.as_slice());
-        let missing = since.unwrap_or(&found.messages).iter();
-        let missing = missing.filter(|words| !self.messages.contains(words)).cloned();
-        self.messages.extend(missing.collect::<Vec<_>>());
+        let since = found.exchange.messages.strip_prefix(known.exchange.messages.as_slice());
+        let missing = since.unwrap_or(&found.exchange.messages).iter();
+        let missing = missing.filter(|words| !self.exchange.messages.contains(words)).cloned();
+        self.exchange.messages.extend(missing.collect::<Vec<_>>());
         if matches!(found.status, Status::Paused | Status::Finished) {
             self.status = found.status;
-            self.ending.clone_from(&found.ending);
-            self.due = None;
+            self.end.ending.clone_from(&found.end.ending);
+            self.wait.due = None;
         }
     }
 
     /// Looks for a better proof of an ended loop in a process.
     pub fn begin_proof(&mut self, prover: ProcessIdentity) {
-        self.prover = Some(prover);
+        self.end.prover = Some(prover);
     }
 
     /// Replaces the end by the one that a search for a better proof found.
     pub fn end_proof(&mut self, ending: Ending, at: DateTime<Utc>, knows_the_start: bool) {
-        self.prover = None;
-        self.proved_at = Some(at);
-        self.checked_as_found |= knows_the_start;
-        self.ending = Some(ending);
+        self.end.prover = None;
+        self.end.proved_at = Some(at);
+        self.seen.checked_as_found |= knows_the_start;
+        self.end.ending = Some(ending);
     }
 }
 
@@ -285,71 +367,77 @@ impl State {
 impl State {
     /// Counts a boundary, after `spent_ms` of the iteration.
     pub fn count_boundary(&mut self, now: Moment, spent_ms: u64) {
-        self.boundaries += 1;
-        self.awake_ms = self.awake_ms.saturating_add(spent_ms);
-        self.began = now;
-        self.due = None;
+        self.counts.boundaries += 1;
+        self.time.awake_ms = self.time.awake_ms.saturating_add(spent_ms);
+        self.time.began = now;
+        self.wait.due = None;
     }
 
     /// Counts a transient error of the model's service, or the end of their row.
     pub fn count_transient_errors(&mut self, row: Row) {
-        row.apply_to(&mut self.transient_errors);
+        row.apply_to(&mut self.counts.transient_errors);
     }
 
     /// Refuses a requested end: `why` if no agent can change the reason, and whether it is a change
     /// of tests.
     pub fn refuse_end(&mut self, why: Option<IncurableRefusal>, for_tests: bool) {
-        self.incurable = why;
-        self.test_refusals = if for_tests { self.test_refusals + 1 } else { 0 };
+        self.end.incurable = why;
+        self.end.test_refusals = if for_tests { self.end.test_refusals + 1 } else { 0 };
     }
 
     /// Remembers that what the agent with this id used is counted without a boundary.
     pub fn count_late(&mut self, agent: u64) {
-        self.counted_late = Some(agent);
+        self.work.counted_late = Some(agent);
     }
 
     /// Notes that an agent used what was not reported.
     pub fn lose_usage(&mut self) {
-        self.usage.lost = true;
+        self.work.usage.lost = true;
     }
 }
 
 // What it remembers of its checks and their tests.
 impl State {
+    /// Remembers the tree at the end of the last iteration, or before the first.
+    pub fn remember_tree(&mut self, seen: Option<TreeSeen>) {
+        self.seen.tree = seen.as_ref().map(|seen| seen.identity.clone());
+        self.seen.trees.remember_tree(self.counts.completed, seen);
+    }
+
     /// Remembers a run of a check.
     pub fn remember_check(&mut self, run: String, memory: CheckMemory) {
-        self.checks.insert(run, memory);
+        self.seen.checks.insert(run, memory);
     }
 
     /// Forgets the output of the checks before the first iteration.
     pub fn forget_output(&mut self) {
-        self.checks.values_mut().for_each(|memory| memory.tail.clear());
+        self.seen.checks.values_mut().for_each(|memory| memory.tail.clear());
     }
 
     /// Forgets that checks failed: what failed were others.
     pub fn forget_failures(&mut self) {
-        self.checks.values_mut().for_each(CheckMemory::forget_failures);
-        self.checked_as_found = false;
+        self.seen.checks.values_mut().for_each(CheckMemory::forget_failures);
+        self.seen.checked_as_found = false;
     }
 
     /// Notes that the tree as the loop found it has nothing more to show.
     pub fn end_looks_at_the_start(&mut self) {
-        self.checked_as_found = true;
+        self.seen.checked_as_found = true;
     }
 
     /// Notes that the checks before the first iteration ran on an agent's work.
     pub fn note_work_before_the_first(&mut self) {
-        self.checked_after_work = true;
+        self.seen.checked_after_work = true;
     }
 
     /// Notes why the tree as the loop found it is not known; `None` if it is.
     pub fn note_unrecorded(&mut self, why: Option<String>) {
-        self.unrecorded = why;
+        self.seen.unrecorded = why;
     }
 
     /// Replaces the tests and check configuration that count as those of the start.
     pub fn replace_baseline(&mut self, baseline: Option<Baseline>) {
-        self.baseline = baseline;
+        self.seen.baseline = baseline;
     }
 }
 
@@ -357,48 +445,48 @@ impl State {
 impl State {
     /// Adds messages for the next prompt.
     pub fn add_messages(&mut self, messages: impl IntoIterator<Item = String>) {
-        self.messages.extend(messages);
+        self.exchange.messages.extend(messages);
     }
 
     /// The oldest `count` messages are in the prompt of the iteration that begins.
     pub fn mark_in_prompt(&mut self, count: usize) {
-        self.told = count.min(self.messages.len());
+        self.exchange.told = count.min(self.exchange.messages.len());
     }
 
     /// Takes the messages that no agent got; all of them if none was started.
     pub fn take_messages(&mut self, was_started: bool) -> Vec<String> {
-        let messages = std::mem::take(&mut self.messages);
-        let told = std::mem::take(&mut self.told);
+        let messages = std::mem::take(&mut self.exchange.messages);
+        let told = std::mem::take(&mut self.exchange.told);
         if was_started {
             return messages.into_iter().skip(told).collect();
         }
-        let last = self.evidence.take().map(|last| last.words);
+        let last = self.seen.evidence.take().map(|last| last.words);
         last.into_iter().flatten().chain(messages).collect()
     }
 
     /// Puts the messages that were sent during a wait into the prompt that ends it.
     pub fn put_messages_in_prompt(&mut self) {
-        match &mut self.evidence {
-            Some(evidence) if self.messages.len() > self.told => {
-                let told = std::mem::take(&mut self.told);
-                evidence.words = std::mem::take(&mut self.messages).split_off(told);
+        match &mut self.seen.evidence {
+            Some(evidence) if self.exchange.messages.len() > self.exchange.told => {
+                let told = std::mem::take(&mut self.exchange.told);
+                evidence.words = std::mem::take(&mut self.exchange.messages).split_off(told);
             }
             Some(_) => {}
-            None => self.told = self.messages.len(),
+            None => self.exchange.told = self.exchange.messages.len(),
         }
     }
 
     /// Takes back the messages of a prompt that was not delivered.
     pub fn take_back_prompt(&mut self) {
-        self.told = 0;
-        let words = self.evidence.as_mut().map(|last| std::mem::take(&mut last.words));
-        self.messages.splice(0..0, words.unwrap_or_default());
+        self.exchange.told = 0;
+        let words = self.seen.evidence.as_mut().map(|last| std::mem::take(&mut last.words));
+        self.exchange.messages.splice(0..0, words.unwrap_or_default());
     }
 
     /// Adds questions that the agent had to decide itself; the oldest make room.
     pub fn add_questions(&mut self, questions: impl IntoIterator<Item = Question>) {
-        self.asked.extend(questions);
-        self.asked.drain(..self.asked.len().saturating_sub(ASKED_MAX));
+        self.exchange.asked.extend(questions);
+        self.exchange.asked.drain(..self.exchange.asked.len().saturating_sub(ASKED_MAX));
     }
 }
 
@@ -406,17 +494,22 @@ impl State {
 impl State {
     /// Gives the work to a fallback, or back to the first agent.
     pub fn hand_to_agent(&mut self, next: Option<FallbackAgent>) {
-        let before = self.agents.stand_in.as_ref().map(|stand_in| &stand_in.agent);
+        let before = self.work.agents.stand_in.as_ref().map(|stand_in| &stand_in.agent);
         if before != next.as_ref().map(|stand_in| &stand_in.agent) {
             // Those were another service's.
-            self.transient_errors = 0;
+            self.counts.transient_errors = 0;
         }
-        self.agents.stand_in = next;
+        self.work.agents.stand_in = next;
     }
 
     /// Takes a fallback off the loop.
     pub fn lose_agent(&mut self, name: String) {
-        self.agents.out.push(name);
+        self.work.agents.out.push(name);
+    }
+
+    /// The use so far, and whose it is.
+    pub(super) fn use_mut(&mut self) -> (&mut Usage, &mut AgentMemory) {
+        (&mut self.work.usage, &mut self.work.agents)
     }
 
     /// What its git steps change.

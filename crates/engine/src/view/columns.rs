@@ -26,50 +26,53 @@ impl Serialize for LoopView<'_> {
         let Self { record, owner_is_gone, dialog, is_pausing, doing, .. } = self;
         let (state, contract) = (&record.state, &record.contract);
         let run = contract.run.as_ref();
-        let ending = state.ending.as_ref();
+        let ending = state.end().ending().as_ref();
         // What a waiting loop waits for: an account where it is the end of a limit that its loops
         // share.
-        let wait = (state.status == Status::Waiting).then(
-            || json!({ "until": state.due, "why": state.wait_reason, "account": state.window }),
+        let wait = (state.status() == Status::Waiting).then(
+            || json!({ "until": state.wait().due(), "why": state.wait().wait_reason(), "account": state.wait().window() }),
         );
         let fallback = run.map(|run| run.fallback.iter().map(|it| &it.name).collect::<Vec<_>>());
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("id", &record.id)?;
-        map.serialize_entry("status", &state.status)?;
+        map.serialize_entry("status", &state.status())?;
         map.serialize_entry("outcome", &record.outcome())?;
         map.serialize_entry("proof", &ending.and_then(|ending| ending.proof))?;
-        map.serialize_entry("proved_at", &state.proved_at)?;
+        map.serialize_entry("proved_at", &state.end().proved_at())?;
         map.serialize_entry("why", &ending.map(Ending::full_reason))?;
         map.serialize_entry("iteration", &record.iteration())?;
-        map.serialize_entry("completed_iterations", &state.completed)?;
+        map.serialize_entry("completed_iterations", &state.counts().completed())?;
         map.serialize_entry("limits", &contract.limits)?;
-        map.serialize_entry("consecutive_failures", &state.consecutive_failures)?;
-        map.serialize_entry("iterations_without_progress", &state.iterations_without_progress)?;
-        map.serialize_entry("awake_ms", &state.awake_ms)?;
+        map.serialize_entry("consecutive_failures", &state.counts().consecutive_failures())?;
+        map.serialize_entry(
+            "iterations_without_progress",
+            &state.counts().iterations_without_progress(),
+        )?;
+        map.serialize_entry("awake_ms", &state.time().awake_ms())?;
         map.serialize_entry("wait", &wait)?;
         map.serialize_entry("started_at", &record.started_at)?;
-        map.serialize_entry("last_iteration_at", &state.last_iteration_at)?;
+        map.serialize_entry("last_iteration_at", &state.time().last_iteration_at())?;
         map.serialize_entry("driver", &record.driver())?;
         map.serialize_entry("agent", &run.map(|run| &run.agent.name))?;
         map.serialize_entry("fallback", &fallback)?;
         map.serialize_entry("stand_in", &record.running_fallback())?;
-        map.serialize_entry("shares", &state.agents.shares)?;
+        map.serialize_entry("shares", state.work().agents().shares())?;
         map.serialize_entry("model", &run.and_then(|run| run.model.as_ref()))?;
         map.serialize_entry("agent_words", &run.map(|run| &run.words))?;
         map.serialize_entry("permissions", &run.map(|run| run.permissions))?;
         map.serialize_entry("git", &run.map(|run| &run.git))?;
-        map.serialize_entry("pending", &state.git.pending_steps().pending_names())?;
-        map.serialize_entry("git_undone", &state.git.describe_undone())?;
+        map.serialize_entry("pending", &state.git().pending_steps().pending_names())?;
+        map.serialize_entry("git_undone", &state.git().describe_undone())?;
         map.serialize_entry("procedure", &record.procedure())?;
         map.serialize_entry("task", &contract.task)?;
         map.serialize_entry("require", &contract.require)?;
         map.serialize_entry("promise", &contract.promise)?;
         map.serialize_entry("checks", &contract.checks)?;
-        map.serialize_entry("usage", &usage_value(&state.usage))?;
+        map.serialize_entry("usage", &usage_value(state.work().usage()))?;
         map.serialize_entry("iterations_ms", &record.elapsed_ms)?;
-        map.serialize_entry("asked", &state.asked)?;
-        map.serialize_entry("evidence", &state.evidence)?;
-        map.serialize_entry("owner", &state.owner)?;
+        map.serialize_entry("asked", state.exchange().asked())?;
+        map.serialize_entry("evidence", state.seen().evidence())?;
+        map.serialize_entry("owner", state.owner())?;
         map.serialize_entry("owner_is_gone", owner_is_gone)?;
         map.serialize_entry("doing", doing)?;
         map.serialize_entry("pausing", is_pausing)?;
@@ -149,11 +152,11 @@ const DOING: ListColumn = (Column::text(2, WIDEST), |view, _| {
 });
 const COUNT: ListColumn = (Column::text(4, WIDEST), |view, _| view.iteration_text());
 const ITERATIONS: ListColumn =
-    (Column::number(4, WIDEST), |view, _| view.record.state.completed.to_string());
+    (Column::number(4, WIDEST), |view, _| view.record.state.counts().completed().to_string());
 const TIME: ListColumn =
-    (Column::number(0, WIDEST), |view, _| format_briefly(view.record.state.awake_ms));
+    (Column::number(0, WIDEST), |view, _| format_briefly(view.record.state.time().awake_ms()));
 const COST: ListColumn = (Column::number(4, WIDEST), |view, _| {
-    view.record.state.usage.cost_text(false).unwrap_or_default()
+    view.record.state.work().usage().cost_text(false).unwrap_or_default()
 });
 const AGE: ListColumn = (Column::text(4, WIDEST), |view, _| {
     format_age((view.now.to_utc() - view.record.last_at()).num_milliseconds())

@@ -25,17 +25,20 @@ pub fn verdict_text(record: &Loop, now: DateTime<FixedOffset>) -> String {
     let (state, word) = (&record.state, record.status_word());
     let max = record.contract.limits.max_iterations;
     let of = if max > 0 { format!(" of {max}") } else { String::new() };
-    let done = count(state.completed, "iteration");
-    match state.status {
+    let done = count(state.counts().completed(), "iteration");
+    match state.status() {
         Status::Finished if asked_for_help(record).is_some() => {
             format!("{word} in iteration {}", record.iteration())
         }
         Status::Finished => format!("{word} after {done}"),
         Status::Waiting => {
-            let again = if state.transient_errors > 0 { " again" } else { "" };
-            let due = state.due.map(|due| format!(" until {}", clock_time(due, now)));
-            let why =
-                state.wait_reason.as_deref().map(|why| format!(" ({})", clip_line(why, RUN_CHARS)));
+            let again = if state.counts().transient_errors() > 0 { " again" } else { "" };
+            let due = state.wait().due().map(|due| format!(" until {}", clock_time(due, now)));
+            let why = state
+                .wait()
+                .wait_reason()
+                .as_deref()
+                .map(|why| format!(" ({})", clip_line(why, RUN_CHARS)));
             let until = due.unwrap_or_default() + &why.unwrap_or_default();
             format!("waiting{until}, then iteration {}{of}{again}", record.iteration())
         }
@@ -47,7 +50,7 @@ pub fn verdict_text(record: &Loop, now: DateTime<FixedOffset>) -> String {
 /// What the first line says beside the verdict.
 pub fn verdict_remark(inputs: &PageInputs<'_>) -> Option<String> {
     let record = inputs.view.record;
-    let ending = record.state.ending.as_ref();
+    let ending = record.state.end().ending().as_ref();
     match ending.map(|ending| (ending.outcome, ending.proof)) {
         Some((Outcome::Completed, Some(Proof::Claimed))) => {
             Some("proof: claimed, nothing checked it".to_owned())
@@ -63,13 +66,13 @@ pub fn verdict_remark(inputs: &PageInputs<'_>) -> Option<String> {
 
 /// "2 of 148 tests fail", "its last claim was refused", or "but `npm test` passes: 148 tests".
 pub fn state_of_the_checks(record: &Loop) -> Option<String> {
-    let evidence = record.state.evidence.as_ref()?;
+    let evidence = record.state.seen().evidence().as_ref()?;
     if let Some(failing) = evidence.failing().next() {
-        let tests = failing.tests.as_ref().filter(|tests| tests.failed > 0);
+        let tests = failing.tests.as_ref().filter(|tests| tests.failed() > 0);
         return match tests {
             Some(tests) => {
                 let of = count(tests.total(), "test");
-                Some(format!("{} of {of} {}", tests.failed, tests.verb()))
+                Some(format!("{} of {of} {}", tests.failed(), tests.verb()))
             }
             None if failing.verdict == Verdict::Unknown => None,
             None => Some(format!("{} fails", quote_command(&failing.run))),
@@ -92,7 +95,7 @@ pub fn state_of_the_checks(record: &Loop) -> Option<String> {
 /// "`npm test` passes: 148 tests", "`a` and `b` pass", "all 4 checks pass".
 fn describe_passing(evidence: &Evidence) -> String {
     let reports = evidence.checks.iter().filter_map(|it| it.tests.as_ref());
-    let passed: u64 = reports.map(|tests| u64::from(tests.passed)).sum();
+    let passed: u64 = reports.map(|tests| u64::from(tests.passed())).sum();
     let tests = if passed > 0 { format!(": {}", count(passed, "test")) } else { String::new() };
     match &evidence.checks[..] {
         [check] => format!("{} passes{tests}", quote_command(&check.run)),
@@ -109,7 +112,7 @@ fn quote_command(run: &str) -> String {
 
 /// What the agent needs of a person, in its own words; `None` unless it said so itself.
 pub fn asked_for_help(record: &Loop) -> Option<&str> {
-    match &record.state.ending.as_ref()?.reason {
+    match &record.state.end().ending().as_ref()?.reason {
         EndReason::AgentBlocked(needs) => Some(needs),
         _ => None,
     }
@@ -117,7 +120,7 @@ pub fn asked_for_help(record: &Loop) -> Option<&str> {
 
 /// When it ended; `None` while it lives.
 pub fn end_time(inputs: &PageInputs<'_>) -> Option<DateTime<Utc>> {
-    let told = inputs.story.ended_at;
+    let told = inputs.story.ended_at();
     (!inputs.view.record.is_live()).then(|| told.unwrap_or_else(|| inputs.view.record.last_at()))
 }
 
@@ -131,7 +134,7 @@ pub fn ending_facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
         program => record.driver().program(),
         needs => asked_for_help(record),
         refusals => list_refusals(inputs),
-        proved => state.proved_at.map(|at| clock_time(at, view.now)),
+        proved => state.end().proved_at().map(|at| clock_time(at, view.now)),
         red => find_regressions(story).first().map(Regression::regression_words),
         does => doing.map(|it| format!("{}, since {}", it.doing_words(), clock_time(it.since, view.now))),
         waits_at => view.dialog.map(|it| at_dialog(it, view.now)),
@@ -145,7 +148,7 @@ pub fn ending_facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
 
 /// Why claims were refused; empty for a completed loop, and where the reason of its end says so.
 fn list_refusals<'a>(inputs: &PageInputs<'a>) -> Vec<&'a str> {
-    let ending = inputs.view.record.state.ending.as_ref();
+    let ending = inputs.view.record.state.end().ending().as_ref();
     if let Some(EndReason::Completed { .. } | EndReason::Refused(_)) = ending.map(|it| &it.reason) {
         return Vec::new();
     }
@@ -161,18 +164,19 @@ fn list_refusals<'a>(inputs: &PageInputs<'a>) -> Vec<&'a str> {
 /// says beyond the meaning of the proof; `None` where that is not all, or where no check ran.
 fn proof_values(inputs: &PageInputs<'_>) -> Value {
     let state = &inputs.view.record.state;
-    let (Some(ending), Some(evidence)) = (&state.ending, &state.evidence) else {
+    let (Some(ending), Some(evidence)) = (state.end().ending(), state.seen().evidence()) else {
         return context! { rest => None::<String> };
     };
     let first = evidence.checks.first();
     let runs = || evidence.checks.iter().map(|check| &check.run);
-    let was_red = runs().find(|run| state.checks.get(*run).is_some_and(CheckMemory::ever_failed));
+    let was_red =
+        runs().find(|run| state.seen().checks().get(*run).is_some_and(CheckMemory::ever_failed));
     let found = was_red.and_then(|run| inputs.tests.get(run)).filter(|memory| memory.as_found);
     let found = found.map(|memory| &memory.first).filter(|run| run.failed > 0);
     context! {
         rest => first.and_then(|_| proof_condition(ending)),
         passing => describe_passing(evidence),
-        was_green => first.is_some_and(|it| inputs.story.green_before.contains(&it.run)),
+        was_green => first.is_some_and(|it| inputs.story.green_before().contains(&it.run)),
         was_red,
         red_tests => found.map(|run| (run.failed, run.total())),
     }
@@ -213,7 +217,7 @@ pub struct NextStep {
 pub fn next_steps(inputs: &PageInputs<'_>) -> (NextStep, Option<NextStep>) {
     let record = inputs.view.record;
     let fleet = record.fleet.as_ref();
-    let mut failing = record.state.evidence.iter().flat_map(Evidence::failing);
+    let mut failing = record.state.seen().evidence().iter().flat_map(Evidence::failing);
     let gate = failing.find(|it| it.roles.contains(&Role::Gate)).map(|it| &it.run);
     let values = context! {
         resume => inputs.resume,
@@ -237,7 +241,7 @@ pub fn next_steps(inputs: &PageInputs<'_>) -> (NextStep, Option<NextStep>) {
 /// The command that accepts the changed tests for which claims were refused.
 fn accept_command(inputs: &PageInputs<'_>) -> Option<String> {
     let record = inputs.view.record;
-    if !record.state.ending.as_ref()?.reason.is_of_test_changes() {
+    if !record.state.end().ending().as_ref()?.reason.is_of_test_changes() {
         return None;
     }
     let own = || format!("{} {ACCEPT}", inputs.resume);
@@ -250,7 +254,7 @@ pub fn can_resume(inputs: &PageInputs<'_>) -> bool {
         // Not to continue it, but to do what is pending.
         Some(Outcome::Completed) => {
             inputs.view.record.fleet.is_none()
-                && !inputs.view.record.state.git.pending_steps().is_empty()
+                && !inputs.view.record.state.git().pending_steps().is_empty()
         }
         // Only a new loop can require less.
         Some(Outcome::Blocked) => {
@@ -264,12 +268,13 @@ pub fn can_resume(inputs: &PageInputs<'_>) -> bool {
 /// person can remedy the rest: a changed check, or what a run in the scratch folder needs.
 fn never_failed(inputs: &PageInputs<'_>) -> bool {
     let record = inputs.view.record;
-    let reason = record.state.ending.as_ref().map(|ending| &ending.reason);
+    let reason = record.state.end().ending().as_ref().map(|ending| &ending.reason);
     let is_too_weak = matches!(reason, Some(EndReason::Refused(IncurableRefusal::ProofTooWeak(_))));
     is_too_weak
         && record.contract.require == Some(Proof::Checked)
-        && (record.state.checked_as_found || record.contract.before_the_first().next().is_none())
-        && !record.state.checks.values().any(CheckMemory::ever_failed)
+        && (record.state.seen().checked_as_found()
+            || record.contract.before_the_first().next().is_none())
+        && !record.state.seen().checks().values().any(CheckMemory::ever_failed)
 }
 
 /// Whether `crew diff` and `crew back` have something to show.
@@ -282,11 +287,11 @@ fn shown_regression(inputs: &PageInputs<'_>) -> Option<Regression> {
     let is_completed = inputs.view.record.outcome() == Some(Outcome::Completed);
     let is_there = changed_something(inputs) && !is_completed;
     let first = find_regressions(inputs.story).into_iter().next().filter(|_| is_there)?;
-    (!first.files.is_empty()).then_some(first)
+    (!first.files().is_empty()).then_some(first)
 }
 
 fn is_at_rest(inputs: &PageInputs<'_>) -> bool {
-    inputs.view.owner_is_gone || inputs.view.record.state.status == Status::Paused
+    inputs.view.owner_is_gone || inputs.view.record.state.status() == Status::Paused
 }
 
 /// How a running loop is stopped; `None` for one that is over or at rest.

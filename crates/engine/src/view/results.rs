@@ -32,13 +32,13 @@ pub const TOLD_CHARS: usize = 200;
 /// The rows.
 pub fn result_facts(inputs: &PageInputs<'_>, checks: &[PageCheck]) -> Vec<Fact> {
     let record = inputs.view.record;
-    let (state, ending) = (&record.state, record.state.ending.as_ref());
-    let errors = state.evidence.as_ref().map_or("", |seen| &seen.errors);
+    let (state, ending) = (&record.state, record.state.end().ending().as_ref());
+    let errors = state.seen().evidence().as_ref().map_or("", |seen| &seen.errors);
     let files = inputs.changes.map_or(&[][..], |changes| &changes.files);
     let [large, inside] = left_out(inputs);
     let was_fixed = |run: &str| {
-        let memory = state.checks.get(run);
-        memory.is_some_and(|it| it.ever_failed() && it.last == Verdict::Passed)
+        let memory = state.seen().checks().get(run);
+        memory.is_some_and(|it| it.ever_failed() && it.last() == Verdict::Passed)
     };
     let checks = checks.iter().map(|check| {
         context! {
@@ -100,12 +100,13 @@ fn test_values((run, memory): (&String, &TestMemory)) -> Value {
 /// The first check that does not pass, with its tests by name and the end of what it printed.
 fn red_check(view: &LoopView<'_>) -> Option<Value> {
     let state = &view.record.state;
-    let (run, tail, names) = if let Some(seen) = &state.evidence {
+    let (run, tail, names) = if let Some(seen) = state.seen().evidence() {
         let check = seen.failing().next()?;
-        let failing = check.tests.as_ref().map(|tests| tests.failing.join_names(NAMED));
+        let failing = check.tests.as_ref().map(|tests| tests.failing().join_names(NAMED));
         (&check.run, &check.tail, failing)
     } else {
-        let (run, memory) = state.checks.iter().find(|(_, it)| it.last != Verdict::Passed)?;
+        let (run, memory) =
+            state.seen().checks().iter().find(|(_, it)| it.last() != Verdict::Passed)?;
         (run, &memory.tail, None)
     };
     Some(
@@ -132,7 +133,7 @@ fn end_lines(text: &str) -> Vec<String> {
 
 /// The large files and the repositories inside that changed in an iteration, or may have.
 fn left_out(inputs: &PageInputs<'_>) -> [Vec<String>; 2] {
-    let known = &inputs.view.record.state.trees.repositories;
+    let known = inputs.view.record.state.seen().trees().repositories();
     let [mut large, mut inside] = [BTreeSet::new(), BTreeSet::new()];
     for changes in inputs.story.iterations().filter_map(|it| it.evidence.changes.as_ref()) {
         large.extend(changes.left_out.iter().map(|path| one_line(path, PATH_CHARS)));
@@ -148,7 +149,7 @@ fn left_out(inputs: &PageInputs<'_>) -> [Vec<String>; 2] {
 /// What the journal noted of the tree since the last iteration: that the files above are not what
 /// is there, or that a person's may be among them.
 fn list_notes(inputs: &PageInputs<'_>) -> Vec<String> {
-    let rest = inputs.story.chapters.iter().rev().map(|chapter| &chapter.what);
+    let rest = inputs.story.chapters().iter().rev().map(|chapter| chapter.what());
     let rest = rest.take_while(|what| !matches!(what, StoryEvent::Iteration(_)));
     let notes = rest.filter_map(|what| match what {
         StoryEvent::Noted { about, .. } => about.of_the_tree(),
@@ -172,13 +173,13 @@ struct Message<'a> {
 
 fn list_messages(story: &Story) -> Vec<Message<'_>> {
     let mut messages: Vec<Message<'_>> = Vec::new();
-    let first = story.drivers.iter().next();
-    let (mut driver, mut iteration) = (first.map(|who| who.driver), 1);
-    for chapter in story.chapters.iter() {
-        match &chapter.what {
+    let first = story.drivers().iter().next();
+    let (mut driver, mut iteration) = (first.map(|who| who.driver()), 1);
+    for chapter in story.chapters().iter() {
+        match chapter.what() {
             StoryEvent::Message { words } => messages.push(Message { words, prompt: None }),
             StoryEvent::Changed { about, by, .. } => {
-                driver = by.as_ref().map(|by| by.driver).or(driver);
+                driver = by.as_ref().map(|by| by.driver()).or(driver);
                 if let NoteKind::Delivered | NoteKind::ResumedInSession | NoteKind::Woken(_) = about
                 {
                     mark_delivered(&mut messages, iteration);
@@ -258,7 +259,7 @@ pub enum LastWords {
 
 /// The newest lines of a story.
 pub fn newest_lines(record: &Loop, story: &Story, most: usize) -> Vec<IterationLine> {
-    let proof = record.state.ending.as_ref().and_then(|ending| ending.proof);
+    let proof = record.state.end().ending().as_ref().and_then(|ending| ending.proof);
     let mut lines: Vec<_> =
         story.iterations().map(|it| IterationLine::from_iteration(it, proof)).collect();
     lines.drain(..lines.len().saturating_sub(most));
@@ -301,7 +302,7 @@ fn describe_checks(evidence: &Evidence) -> String {
         ([], 0) => String::new(),
         ([], _) => {
             let ran = evidence.checks.iter().filter_map(|check| check.tests.as_ref());
-            match ran.map(|tests| u64::from(tests.passed)).sum::<u64>() {
+            match ran.map(|tests| u64::from(tests.passed())).sum::<u64>() {
                 0 => "passes".to_owned(),
                 1 => "1 test passes".to_owned(),
                 passed => format!("{passed} tests pass"),
@@ -313,8 +314,8 @@ fn describe_checks(evidence: &Evidence) -> String {
 
 /// "2 of 215 fail", "lint fails".
 fn describe_failure(check: &CheckResult) -> String {
-    if let Some(tests) = check.tests.as_ref().filter(|tests| tests.failed > 0) {
-        return format!("{} of {} {}", tests.failed, tests.total(), tests.verb());
+    if let Some(tests) = check.tests.as_ref().filter(|tests| tests.failed() > 0) {
+        return format!("{} of {} {}", tests.failed(), tests.total(), tests.verb());
     }
     match check.verdict {
         Verdict::TimedOut => "timed out".to_owned(),
@@ -369,16 +370,16 @@ mod tests {
     fn rows(script: &str) -> Vec<String> {
         let (mut record, mut story) = (a_run(None), Story::with_pick(None));
         let add = |record: &Loop, story: &mut Story, event| {
-            let (at, generation) = (at(60).wall, record.state.generation);
+            let (at, generation) = (at(60).wall, record.state.generation());
             story.add_entry(JournalEntry { schema: SCHEMA, at, generation, event });
         };
         add(&record, &mut story, Event::Started { record: Box::new(record.clone()) });
         for word in script.split(", ") {
             let state = &mut record.state;
-            state.set("generation", state.generation + 1);
+            state.set("generation", state.generation() + 1);
             let boundary = |state: &mut State, status, decision| {
                 state.set("status", status);
-                state.set("completed", state.completed + 1);
+                state.set("completed", state.counts().completed() + 1);
                 let words = state.take_messages(true);
                 state.set("evidence", Some(Evidence { words, ..Evidence::default() }));
                 let state = Box::new(state.clone());
@@ -386,17 +387,18 @@ mod tests {
             };
             let event = match word {
                 "begin" => {
-                    let has_words = state.evidence.as_ref().is_some_and(|it| !it.words.is_empty());
-                    if state.told == state.messages.len() && !has_words {
+                    let has_words =
+                        state.seen().evidence().as_ref().is_some_and(|it| !it.words.is_empty());
+                    if state.exchange().told() == state.exchange().messages().len() && !has_words {
                         continue;
                     }
                     state.end_wait();
-                    state.mark_in_prompt(state.messages.len());
+                    state.mark_in_prompt(state.exchange().messages().len());
                     Event::from_change(NoteKind::Delivered, &record, &record)
                 }
                 "session" => {
                     state.set("owner.driver", Driver::Session);
-                    state.mark_in_prompt(state.messages.len());
+                    state.mark_in_prompt(state.exchange().messages().len());
                     Event::from_change(NoteKind::ResumedInSession, &record, &record)
                 }
                 "wake" => Event::from_change(NoteKind::Woken(2), &record, &record),

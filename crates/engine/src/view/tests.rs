@@ -27,21 +27,21 @@ fn changed(paths: &str) -> Changes {
 fn story(record: &mut Loop, steps: &[(&str, Option<Verdict>, ClaimResult)]) -> Story {
     let mut story = Story::with_pick(None);
     for (paths, verdict, claim) in steps {
-        record.state.set("completed", record.state.completed + 1);
-        record.state.set("generation", record.state.generation + 1);
+        record.state.set("completed", record.state.counts().completed() + 1);
+        record.state.set("generation", record.state.generation() + 1);
         let evidence = Evidence {
-            iteration: record.state.completed,
+            iteration: record.state.counts().completed(),
             changes: Some(changed(paths)),
             checks: verdict.iter().map(|verdict| result("npm test", *verdict)).collect(),
             claim: claim.clone(),
-            said: Some(format!("Said in {}.", record.state.completed)),
+            said: Some(format!("Said in {}.", record.state.counts().completed())),
             ..Evidence::default()
         };
         record.state.set("evidence", evidence);
         let state = Box::new(record.state.clone());
         let event =
             Event::Boundary { decision: Choice::Continue, why: None, elapsed_ms: Some(1), state };
-        let generation = record.state.generation;
+        let generation = record.state.generation();
         story.add_entry(JournalEntry { schema: SCHEMA, at: at(60).wall, generation, event });
     }
     story
@@ -162,7 +162,13 @@ fn told_ends(fleet: Option<&TaskOfFleet>) -> String {
         let mut record = Loop { fleet: fleet.cloned(), ..a_run(None) };
         record.contract.checks = a_loop_with(&[("npm test", Role::Verify)]).contract.checks;
         let story = story(&mut record, &steps);
-        if record.state.evidence.as_ref().is_some_and(|evidence| !evidence.checks.is_empty()) {
+        if record
+            .state
+            .seen()
+            .evidence()
+            .as_ref()
+            .is_some_and(|evidence| !evidence.checks.is_empty())
+        {
             let memory = CheckMemory::from_result(&result("npm test", Verdict::Failed), 1, None);
             record.state.remember_check("npm test".to_owned(), memory);
         }
@@ -311,7 +317,7 @@ fn only_a_refusal_for_changed_tests_offers_to_accept_them_whatever_an_agent_says
         let mut record = a_run(None);
         record.contract.checks = vec![Check::new("npm test", Role::Verify)];
         let memory = CheckMemory::from_result(&result("npm test", Verdict::Failed), 0, None);
-        record.state.checks.insert("npm test".to_owned(), memory);
+        record.state.remember_check("npm test".to_owned(), memory);
         ended(&mut record, Outcome::Blocked, None, reason);
         let page = page(&record, &none.0, &none.1, &none.2);
         let offered = page.then.map(|then| then.command).unwrap_or_default();
@@ -323,7 +329,7 @@ fn only_a_refusal_for_changed_tests_offers_to_accept_them_whatever_an_agent_says
 fn an_answered_question_is_not_asked_again_at_a_later_end() {
     let mut record = a_run(None);
     let claim = ClaimResult::Blocked("which port?".to_owned());
-    record.state.evidence = Some(Evidence { claim, ..Evidence::default() });
+    record.state.set("evidence", Evidence { claim, ..Evidence::default() });
     ended(&mut record, Outcome::Blocked, None, "rebase failed (conflict): a.rs");
     assert_eq!(asked_for_help(&record), None);
     ended(&mut record, Outcome::Blocked, None, EndReason::AgentBlocked("which port?".to_owned()));

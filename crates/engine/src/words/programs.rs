@@ -55,35 +55,36 @@ impl ReactionEnd {
 /// The iteration that a moment belongs to. At a stall or a finish it is the last completed one.
 fn moment_iteration(subject: &Loop, on: LoopMoment) -> u32 {
     match on {
-        LoopMoment::Stall | LoopMoment::Finish => subject.state.completed,
+        LoopMoment::Stall | LoopMoment::Finish => subject.state.counts().completed(),
         _ => subject.iteration(),
     }
 }
 
 /// Dollars, as a number that a script can compare; `None` while no use is known.
 fn cost_dollars(subject: &Loop) -> Option<f64> {
-    let usage = &subject.state.usage;
+    let usage = subject.state.work().usage();
     usage.is_reported().then(|| (usage.cost.dollars() * 1e6).round() / 1e6)
 }
 
 fn wait_or_end_reason(subject: &Loop) -> Option<String> {
-    let awaited = subject.state.wait_reason.clone().filter(|_| subject.state.due.is_some());
-    subject.state.ending.as_ref().map(Ending::full_reason).or(awaited)
+    let awaited =
+        subject.state.wait().wait_reason().clone().filter(|_| subject.state.wait().due().is_some());
+    subject.state.end().ending().as_ref().map(Ending::full_reason).or(awaited)
 }
 
 /// The variables of a reaction. Each one is set, so that none is inherited; one without meaning at
 /// this moment is empty.
 pub fn reaction_variables(subject: &Loop, on: LoopMoment) -> Vec<(&'static str, String)> {
     let state = &subject.state;
-    let proof = state.ending.as_ref().and_then(|ending| ending.proof);
-    let tokens = Some(state.usage.tokens.total()).filter(|tokens| *tokens > 0);
+    let proof = state.end().ending().as_ref().and_then(|ending| ending.proof);
+    let tokens = Some(state.work().usage().tokens.total()).filter(|tokens| *tokens > 0);
     let shown = |value: Option<String>| value.unwrap_or_default();
     let variables = vec![
         ("CREW_ON", on.label().to_owned()),
         ("CREW_LOOP", subject.id.to_string()),
         ("CREW_ITERATION", moment_iteration(subject, on).to_string()),
         ("CREW_MAX_ITERATIONS", subject.contract.limits.max_iterations.to_string()),
-        ("CREW_STATUS", variant_name(&state.status).to_owned()),
+        ("CREW_STATUS", variant_name(&state.status()).to_owned()),
         ("CREW_OUTCOME", shown(subject.outcome().map(|outcome| outcome.label().to_owned()))),
         ("CREW_PROOF", shown(proof.map(|proof| proof.label().to_owned()))),
         ("CREW_WHY", shown(wait_or_end_reason(subject))),
@@ -91,7 +92,10 @@ pub fn reaction_variables(subject: &Loop, on: LoopMoment) -> Vec<(&'static str, 
         ("CREW_BRANCH", shown(subject.place.branch.clone())),
         ("CREW_COST", shown(cost_dollars(subject).map(|dollars| dollars.to_string()))),
         ("CREW_TOKENS", shown(tokens.map(|tokens| tokens.to_string()))),
-        ("CREW_DUE", shown(state.due.map(|due| due.format("%Y-%m-%dT%H:%M:%SZ").to_string()))),
+        (
+            "CREW_DUE",
+            shown(state.wait().due().map(|due| due.format("%Y-%m-%dT%H:%M:%SZ").to_string())),
+        ),
     ];
     // An agent's reason may hold a NUL, which no variable can.
     variables.into_iter().map(|(name, value)| (name, value.replace('\0', ""))).collect()
@@ -123,15 +127,15 @@ pub fn loop_values(subject: &Loop) -> Map<String, Value> {
         "completionPromise": contract.promise,
         "prompt": contract.task,
         "startedAt": format_time(subject.started_at),
-        "lastIterationAt": state.last_iteration_at.map(format_time),
+        "lastIterationAt": state.time().last_iteration_at().map(format_time),
         "elapsedPerIteration": times,
-        "consecutiveFailures": state.consecutive_failures,
+        "consecutiveFailures": state.counts().consecutive_failures(),
         "failureThreshold": contract.limits.failure_threshold,
         "procedure": contract.run.as_ref().and_then(|run| run.procedure.as_ref()),
         "driver": subject.driver(),
-        "sessionId": state.owner.session_id,
+        "sessionId": state.owner().session_id,
         "outcome": subject.outcome(),
-        "proof": state.ending.as_ref().and_then(|ending| ending.proof),
+        "proof": state.end().ending().as_ref().and_then(|ending| ending.proof),
     });
     serde_json::from_value(value).unwrap_or_default()
 }
@@ -139,10 +143,10 @@ pub fn loop_values(subject: &Loop) -> Map<String, Value> {
 /// The step that a loop is in, if it is running: the one noted since its iteration began. A session
 /// notes none while its agent is at work.
 pub fn current_step(subject: &Loop, noted: Option<Doing>) -> Option<Doing> {
-    if subject.state.status != Status::Running {
+    if subject.state.status() != Status::Running {
         return None;
     }
-    let since = subject.state.began.wall;
+    let since = subject.state.time().began().wall;
     let of_agent = Doing { step: LoopStep::Agent, run: String::new(), since };
     let is_session = subject.driver() == Driver::Session;
     noted.filter(|noted| noted.since >= since).or(is_session.then_some(of_agent))
@@ -162,7 +166,7 @@ pub fn merge_view(
     let mut ours: Map<String, Value> = ours.unwrap_or_default();
     let mut shown = loop_values(subject);
     // The iteration in which a loop was cancelled had begun, and so it stays.
-    let begun = Value::from(subject.state.completed + 1);
+    let begun = Value::from(subject.state.counts().completed() + 1);
     if ours.get("id") == shown.get("id") && ours.get("iteration") == Some(&begun) {
         shown.insert("iteration".to_owned(), begun);
     }
@@ -422,7 +426,7 @@ mod view_tests {
         let agent = |it: Option<Doing>| it.map(|doing| doing.step);
         assert_eq!(agent(current_step(&session, None)), Some(LoopStep::Agent));
         assert_eq!(current_step(&run, None), None);
-        let since = run.state.began.wall;
+        let since = run.state.time().began().wall;
         let noted = Doing { step: LoopStep::Check, run: "cargo test".to_owned(), since };
         let before = Doing { since: since - chrono::TimeDelta::seconds(1), ..noted.clone() };
         assert_eq!(current_step(&run, Some(before)), None);

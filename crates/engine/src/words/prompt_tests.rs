@@ -77,7 +77,7 @@ fn a_failure_is_reported_even_if_it_names_a_check_that_fails_too() {
     facts.checks = vec![result("tests/run.sh", Verdict::Failed)];
     let mut after = judge_boundary(&subject, &facts).after;
     assert!(!next_prompt(&after).contains("gate `"));
-    let evidence = after.state.evidence.clone().unwrap();
+    let evidence = after.state.seen().evidence().clone().unwrap();
     assert_eq!(evidence.failed_gate.as_deref(), Some("tests/run.sh"));
     let broken = "protected paths were changed: `tests/run.sh`";
     after.state.set("evidence.failed_gate", None::<String>);

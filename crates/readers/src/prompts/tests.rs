@@ -82,7 +82,9 @@ fn a_fourth_prompt_says_what_crew_saw_and_what_came_before() {
         facts.checks = vec![result("cargo test", Verdict::Failed)];
         facts.checks[0].tail = "test parse::lists ... FAILED\n1 failed; 3 passed".to_owned();
         subject = judge_boundary(&subject, &facts).after;
-        accounts.push(IterationSummary::from_evidence(subject.state.evidence.as_ref().unwrap()));
+        accounts.push(IterationSummary::from_evidence(
+            subject.state.seen().evidence().as_ref().unwrap(),
+        ));
     }
     subject.state.set("still", 3);
     subject.state.set("words", vec!["Leave src/old alone.\nIt goes next week.".to_owned()]);

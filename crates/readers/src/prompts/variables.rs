@@ -116,8 +116,8 @@ pub fn bound_text(text: &str) -> String {
 
 /// What the user said since the last prompt: what the last boundary passed on, and what came later.
 pub fn user_words(subject: &Loop) -> Vec<String> {
-    let passed = subject.state.evidence.iter().flat_map(|last| &last.words);
-    passed.chain(&subject.state.messages).cloned().collect()
+    let passed = subject.state.seen().evidence().iter().flat_map(|last| &last.words);
+    passed.chain(subject.state.exchange().messages()).cloned().collect()
 }
 
 /// One line for each iteration.
@@ -138,8 +138,8 @@ fn render_checks(subject: &Loop) -> Vec<String> {
 /// The checks that did not pass in their last run, each command once.
 fn failing_checks(subject: &Loop) -> Vec<String> {
     let runs = subject.contract.checks.iter().map(|check| &check.run).filter(|run| {
-        let memory = subject.state.checks.get(*run);
-        memory.is_some_and(|memory| memory.last != Verdict::Passed)
+        let memory = subject.state.seen().checks().get(*run);
+        memory.is_some_and(|memory| memory.last() != Verdict::Passed)
     });
     distinct_texts(runs.cloned())
 }

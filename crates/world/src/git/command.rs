@@ -93,7 +93,7 @@ impl<'a> Git<'a> {
         let fixed = [&off[..], &["-c", "i18n.logOutputEncoding=UTF-8", "--no-pager"]].concat();
         let bare: &[&str] = if is_aside(self.folder) { &["--git-dir=."] } else { &[] };
         let plan = self.subject.map(recorded_environment::plan_environment).unwrap_or_default();
-        let path = self.subject.and_then(|subject| subject.state.owner.search_path.clone());
+        let path = self.subject.and_then(|subject| subject.state.owner().search_path.clone());
         let without: Vec<&OsString> = plan.dropped.iter().chain(self.without).collect();
         // A query leaves the index as it is, unless its variables say otherwise.
         let mut variables = vec![("GIT_OPTIONAL_LOCKS", "0".to_owned())];

@@ -101,7 +101,7 @@ impl Snapshots {
         let plan = recorded_environment::plan_environment(subject);
         let mut variables = plan.replaced;
         variables.retain(|(name, _)| !name.starts_with("GIT_"));
-        let path = subject.state.owner.search_path.clone();
+        let path = subject.state.owner().search_path.clone();
         variables.extend(path.map(|path| ("PATH".to_owned(), path)));
         let theirs =
             env::all_variables().into_keys().filter(|name| name.as_bytes().starts_with(b"GIT_"));

@@ -81,7 +81,7 @@ mod tests {
         // Together they exceed what is read at first.
         state.set("words", vec!["x".repeat(30_000)]);
         for iteration in 1..=20 {
-            state.set("generation", state.generation + 1);
+            state.set("generation", state.generation() + 1);
             state.set("completed", iteration);
             state.set("evidence", Some(Evidence { iteration, ..Evidence::default() }));
             let (decision, state) = (Choice::Continue, Box::new(state.clone()));

@@ -262,9 +262,9 @@ impl OriginalRuns<'_> {
     /// Whether the check failed before or in the loop.
     fn was_red(&mut self, check: &Check) -> Result<bool, String> {
         let state = &self.subject.state;
-        if state.checks.get(&check.run).is_some_and(CheckMemory::ever_failed) {
+        if state.seen().checks().get(&check.run).is_some_and(CheckMemory::ever_failed) {
             return Ok(true);
         }
-        Ok(!state.checked_as_found && is_failure(&self.scratch.run_on(self.found, check)?))
+        Ok(!state.seen().checked_as_found() && is_failure(&self.scratch.run_on(self.found, check)?))
     }
 }
