@@ -339,7 +339,7 @@ impl<'a> Coordinator<'a> {
                 // A job elsewhere outlives this machine: the remote's record names it first.
                 match effect {
                     Effect::Start { .. } if !self.record.is_local() => {
-                        self.remote.starts.push(effect)
+                        self.remote.starts.push(effect);
                     }
                     // After the second signal each is asked once, or this might never end.
                     Effect::End { task }

@@ -167,5 +167,5 @@ pub fn with_tip(task: TaskRecord, tip: Option<String>) -> TaskRecord {
 
 /// A task with the newest commits that its attempt has reported, and that were fetched.
 pub fn with_commits(task: TaskRecord, [tip, commit]: [Option<String>; 2]) -> TaskRecord {
-    TaskRecord { work: TaskWork { tip, commit, ..task.work }, ..task }
+    TaskRecord { work: TaskWork { commit, tip, ..task.work }, ..task }
 }

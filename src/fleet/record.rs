@@ -113,7 +113,6 @@ pub struct Holder {
 }
 
 /// How far a task is.
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, kept by its name")]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskRecord {
     #[serde(flatten)]

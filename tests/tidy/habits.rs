@@ -6,8 +6,8 @@ use super::{none, pattern, product_of, product_source};
 /// What hides a condition or a function in an expression, and how often the product may still have
 /// it.
 const IDIOMS: [(&str, &str, usize); 4] = [
-    (r"\.filter\(\|_\|", "an `if` as a filter", 12),
-    (r"\.then\(\|\|", "an `if` as a method", 20),
+    (r"\.filter\(\|_\|", "an `if` as a filter", 0),
+    (r"\.then\(\|\|", "an `if` as a method", 19),
     (r"\|it\|", "a parameter without a name of its own", 33),
     (r"\blet (?:mut )?\w+ = (?:move )?\|", "a function in a variable", 100),
 ];

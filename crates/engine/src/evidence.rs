@@ -389,7 +389,9 @@ pub fn list_findings(evidence: &Evidence) -> Vec<String> {
     }
     let is_told =
         matches!(evidence.claim, ClaimResult::Failure(_)) || evidence.failing().next().is_some();
-    parts.extend(evidence.failure.clone().filter(|_| !is_told));
+    if !is_told {
+        parts.extend(evidence.failure.clone());
+    }
     parts.extend(evidence.ended.clone());
     parts
 }
@@ -405,10 +407,13 @@ pub fn describe_files(changes: &Changes) -> String {
         (1, [only]) => return one_line(&only.path, PATH_CHARS),
         _ => {}
     }
-    let some = |number: u64, word: &str| (number > 0).then(|| format!("{number} {word}"));
     let mut parts = vec![count(total, if created == total { "new file" } else { "file" })];
-    parts.extend(some(created, "new").filter(|_| created < total));
-    parts.extend(some(changes.deleted, "gone"));
+    if created > 0 && created < total {
+        parts.push(format!("{created} new"));
+    }
+    if changes.deleted > 0 {
+        parts.push(format!("{} gone", changes.deleted));
+    }
     parts.join(", ")
 }
 

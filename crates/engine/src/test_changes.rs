@@ -121,9 +121,8 @@ impl TestChangesFinding {
     /// Adds what one check showed. `refuses` is false where a change is only reported.
     pub fn add_check(&mut self, shown: &WithOriginalTests, refuses: bool) {
         let Some(what) = shown.remark_words("") else { return };
-        let Some(remedy) = shown.remark_words(" remedy").filter(|_| refuses) else {
-            return self.doubts.push(what);
-        };
+        let remedy = if refuses { shown.remark_words(" remedy") } else { None };
+        let Some(remedy) = remedy else { return self.doubts.push(what) };
         let text = format!("{what}. {remedy}");
         if !self.refusals.contains(&text) {
             self.refusals.push(text);

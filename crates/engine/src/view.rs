@@ -84,7 +84,8 @@ impl<'a> LoopView<'a> {
         let word = record.status_word();
         let proof = record.state.end().ending().as_ref().and_then(|ending| ending.proof);
         let left = if record.is_live() { "" } else { record.state.git().left_in_a_list() };
-        match (record.state.wait().due().filter(|_| record.is_live()), proof) {
+        let due = if record.is_live() { record.state.wait().due() } else { None };
+        match (due, proof) {
             _ if self.owner_is_gone => "owner gone".to_owned(),
             (Some(due), _) => format!("waiting until {}", clock_time(due, *now)),
             (None, Some(proof)) => {
@@ -307,8 +308,12 @@ fn page_checks(record: &Loop) -> Vec<PageCheck> {
 
 /// "$3.42 of $8.00", or what was used where nothing limits it.
 fn cost_text(record: &Loop) -> Option<String> {
-    let is_limited = record.contract.limits.bound_usage();
-    limits::cost_and_tokens(record).filter(|_| is_limited).or_else(|| record.usage_text())
+    if record.contract.limits.bound_usage()
+        && let Some(text) = limits::cost_and_tokens(record)
+    {
+        return Some(text);
+    }
+    record.usage_text()
 }
 
 #[cfg(test)]

@@ -284,7 +284,7 @@ fn failed_values(check: &CheckResult, characters: usize) -> Value {
         };
         format!("{} of {of} {verb}{same}", tests.failed())
     });
-    let names = tests.map(|tests| tests.failing());
+    let names = tests.map(TestReport::failing);
     context! {
         run => check.run,
         happened => check.what_happened(),

@@ -12,7 +12,7 @@ use crate::drive::end;
 use crate::drive::find::{own_process, owner_is};
 use crate::drive::tree::place;
 use engine::boundary::belief::{ProofRuns, end_after_runs};
-use engine::record::{Loop, LoopId, Outcome, Proof, Status};
+use engine::record::{CheckMemory, Loop, LoopId, Outcome, Proof, Status};
 use engine::refuse;
 use engine::test_changes::{BaselineResult, WithoutWork};
 use world::clock::{self, Deadline};
@@ -155,7 +155,7 @@ pub fn proof_terms<'a>(
     now: Option<&'a str>,
     stop: Stop<'a>,
 ) -> ScratchTerms<'a> {
-    let took = subject.state.seen().checks().values().map(|memory| memory.elapsed_ms()).sum();
+    let took = subject.state.seen().checks().values().map(CheckMemory::elapsed_ms).sum();
     ScratchTerms { home, subject, now, latest: None, shared: None, stop }.beginning_now(took)
 }
 

@@ -12,7 +12,7 @@ use engine::record::{Loop, LoopMoment, Reaction};
 use engine::text::{plain_text, tail_of};
 use engine::words::programs::{ReactionEnd, loop_document, reaction_variables};
 use world::clock;
-use world::process::{Call, ExitCause, Stop};
+use world::process::{Call, ExitCause, FinishedProcess, Stop};
 use world::store::Home;
 
 /// Runs the user's commands for a moment, reports those that failed, and returns the first of them.
@@ -80,14 +80,14 @@ fn run_reaction(home: &Home, subject: &Loop, reaction: &Reaction, stop: Stop<'_>
         .within(Duration::from_secs(reaction.timeout_s))
         .noted(home.groups_folder(&subject.id))
         .run(stop);
-    let (verdict, exit) = match ended.as_ref().map(|ended| ended.cause()) {
+    let (verdict, exit) = match ended.as_ref().map(FinishedProcess::cause) {
         Ok(ExitCause::Exit(0)) => (Verdict::Passed, Some(0)),
         Ok(ExitCause::Exit(code)) => (Verdict::Failed, Some(code)),
         Ok(ExitCause::TimedOut) => (Verdict::TimedOut, None),
         Ok(_) => (Verdict::Unknown, None),
         Err(_) => (Verdict::Failed, None),
     };
-    let elapsed_ms = ended.as_ref().map_or(0, |ended| ended.elapsed_ms());
+    let elapsed_ms = ended.as_ref().map_or(0, FinishedProcess::elapsed_ms);
     let output = ended.map_or_else(|error| error.to_string(), |ended| plain_text(&ended.text()));
     let tail = tail_of(&output, TAIL_CHARS);
     ReactionEnd { on, run: reaction.run.clone(), verdict, exit, elapsed_ms, tail }

@@ -26,7 +26,7 @@ use engine::record::{EndReason, Ending, Loop, Outcome, SessionMemory, Status, St
 use engine::text::text_start;
 use engine::usage::Usage;
 use engine::words;
-use readers::clients::{Hook, Stopped, Task};
+use readers::clients::{Cap, Hook, Stopped, Task};
 use world::clock::{self, Deadline};
 use world::files::disk;
 use world::process::{identity, signals};
@@ -382,7 +382,7 @@ fn is_near(hook: &Hook<'_>, row: u32) -> bool {
 
 /// The end of a loop that the client does not let continue.
 fn ending_at_the_cap(hook: &Hook<'_>) -> Ending {
-    let variable = hook.client.turns().cap().as_ref().and_then(|cap| cap.variable());
+    let variable = hook.client.turns().cap().as_ref().and_then(Cap::variable);
     Ending::new(Outcome::Stalled, EndReason::HookCap { variable: variable.map(str::to_owned) })
 }
 

@@ -272,10 +272,10 @@ pub fn last_iteration_note(subject: &Loop) -> Option<String> {
 /// How a loop that only its limit could end reached it: "ran its 5 iterations".
 pub fn limit_as_aim(subject: &Loop) -> Option<String> {
     let max = subject.contract.limits.max_iterations;
-    match is_spent(subject, LimitName::MaxIterations) {
-        true => Some(format!("ran its {}", count(max, "iteration"))),
-        false => reached_limit(subject),
+    if is_spent(subject, LimitName::MaxIterations) {
+        return Some(format!("ran its {}", count(max, "iteration")));
     }
+    reached_limit(subject)
 }
 
 /// Milliseconds of the loop's time left at `awake_ms`, in its running iteration; `None` without a

@@ -38,8 +38,10 @@ fn text_after_marker(line: &str) -> Option<&str> {
     let is_decoration = |it: char| it == '#' || it == '*' || it == '_' || it.is_whitespace();
     let text = line.trim_start_matches(is_decoration);
     let word = text_start(text, MARKER.len());
-    let rest = text.get(word.len()..).filter(|_| word.eq_ignore_ascii_case(MARKER))?;
-    let rest = rest.trim_start_matches(is_decoration);
+    if !word.eq_ignore_ascii_case(MARKER) {
+        return None;
+    }
+    let rest = text.get(word.len()..)?.trim_start_matches(is_decoration);
     let is_heading = line.starts_with('#') && rest.trim_matches(':').trim().is_empty();
     let after = rest.strip_prefix(':').map(|rest| rest.trim_start_matches(is_decoration));
     after.or(is_heading.then_some(""))

@@ -372,9 +372,10 @@ impl TestReport {
     /// "tests 212 → 198 (14 gone: a, b, c and 11 more), 3 newly skipped: x".
     pub fn taken_away(&self) -> Option<String> {
         let fewer = self.total_before.filter(|before| *before > self.total());
-        let skipped = self.skipped_before.filter(|_| self.newly_skipped.is_empty());
         if fewer.is_none() && self.gone.is_empty() && self.newly_skipped.is_empty() {
-            return skipped.map(|before| format!("skipped {before} → {}", self.skipped));
+            return self
+                .skipped_before
+                .map(|before| format!("skipped {before} → {}", self.skipped));
         }
         let mut text = match self.total_before {
             Some(before) => format!("tests {before} → {}", self.total()),
@@ -388,7 +389,9 @@ impl TestReport {
             let skipped = self.newly_skipped.join_names(NAMES_SHOWN);
             let _ = write!(text, ", {} newly skipped: {skipped}", self.newly_skipped.count);
         }
-        if let Some(before) = skipped {
+        if self.newly_skipped.is_empty()
+            && let Some(before) = self.skipped_before
+        {
             let _ = write!(text, ", skipped {before} → {}", self.skipped);
         }
         Some(text)

@@ -69,6 +69,7 @@ pub enum StoryEvent {
         limits: Option<Limits>,
     },
     /// A message of the user to the agent.
+    #[serde(rename = "told")]
     Message { words: String },
     /// For information.
     Noted {

@@ -305,7 +305,9 @@ mod tests {
         subject.state.set("ending", Ending { proof, ..Ending::new(outcome, "so") });
         subject.state.set("completed", iterations_ms.len());
         subject.state.set("awake_ms", iterations_ms.iter().sum::<u64>());
-        iterations_ms.iter().for_each(|ms| subject.add_time(*ms));
+        for ms in iterations_ms {
+            subject.add_time(*ms);
+        }
         subject
     }
 

@@ -285,8 +285,10 @@ fn changed_something(inputs: &PageInputs<'_>) -> bool {
 /// The first check that turned red, if the difference that did it can be shown.
 fn shown_regression(inputs: &PageInputs<'_>) -> Option<Regression> {
     let is_completed = inputs.view.record.outcome() == Some(Outcome::Completed);
-    let is_there = changed_something(inputs) && !is_completed;
-    let first = find_regressions(inputs.story).into_iter().next().filter(|_| is_there)?;
+    if is_completed || !changed_something(inputs) {
+        return None;
+    }
+    let first = find_regressions(inputs.story).into_iter().next()?;
     (!first.files().is_empty()).then_some(first)
 }
 

@@ -12,7 +12,7 @@ use crate::evidence::test_run::{TestMemory, TestStatus};
 use crate::evidence::{
     CUT, CheckResult, ClaimResult, Evidence, IterationStatus, Verdict, describe_files,
 };
-use crate::journal::story::{Iteration, Story, StoryEvent};
+use crate::journal::story::{Chapter, Iteration, Story, StoryDriver, StoryEvent};
 use crate::journal::{Choice, NoteKind};
 use crate::record::LoopStep;
 use crate::record::{Driver, Loop, Proof};
@@ -149,7 +149,7 @@ fn left_out(inputs: &PageInputs<'_>) -> [Vec<String>; 2] {
 /// What the journal noted of the tree since the last iteration: that the files above are not what
 /// is there, or that a person's may be among them.
 fn list_notes(inputs: &PageInputs<'_>) -> Vec<String> {
-    let rest = inputs.story.chapters().iter().rev().map(|chapter| chapter.what());
+    let rest = inputs.story.chapters().iter().rev().map(Chapter::what);
     let rest = rest.take_while(|what| !matches!(what, StoryEvent::Iteration(_)));
     let notes = rest.filter_map(|what| match what {
         StoryEvent::Noted { about, .. } => about.of_the_tree(),
@@ -174,12 +174,12 @@ struct Message<'a> {
 fn list_messages(story: &Story) -> Vec<Message<'_>> {
     let mut messages: Vec<Message<'_>> = Vec::new();
     let first = story.drivers().iter().next();
-    let (mut driver, mut iteration) = (first.map(|who| who.driver()), 1);
+    let (mut driver, mut iteration) = (first.map(StoryDriver::driver), 1);
     for chapter in story.chapters().iter() {
         match chapter.what() {
             StoryEvent::Message { words } => messages.push(Message { words, prompt: None }),
             StoryEvent::Changed { about, by, .. } => {
-                driver = by.as_ref().map(|by| by.driver()).or(driver);
+                driver = by.as_ref().map(StoryDriver::driver).or(driver);
                 if let NoteKind::Delivered | NoteKind::ResumedInSession | NoteKind::Woken(_) = about
                 {
                     mark_delivered(&mut messages, iteration);
@@ -328,14 +328,14 @@ fn last_words(iteration: &Iteration, proof: Option<Proof>) -> LastWords {
     let evidence = &iteration.evidence;
     let is_end = iteration.decision == Choice::Finish;
     // A failed gate stands in the column of the checks.
-    let whole = evidence.failure.as_deref().filter(|_| evidence.said.is_none());
+    let whole = if evidence.said.is_none() { evidence.failure.as_deref() } else { None };
     let failure = evidence.other_failure().or(whole);
-    let told = match (&evidence.claim, failure) {
+    let summary = match (&evidence.claim, failure) {
         (ClaimResult::Accepted, _) => {
-            let proof = match proof.filter(|_| is_end) {
-                None => "accepted",
-                Some(Proof::Claimed) => "unchecked",
-                Some(proof) => proof.label(),
+            let proof = match proof {
+                Some(Proof::Claimed) if is_end => "unchecked",
+                Some(proof) if is_end => proof.label(),
+                _ => "accepted",
             };
             Some(format!("claimed, {proof}"))
         }
@@ -347,8 +347,8 @@ fn last_words(iteration: &Iteration, proof: Option<Proof>) -> LastWords {
         (ClaimResult::None, None) if evidence.cut => Some(CUT.to_owned()),
         (ClaimResult::None, None) => evidence.unended(),
     };
-    match (told, &evidence.said) {
-        (Some(told), _) => LastWords::Crew(one_line(&told, SAID_CHARS)),
+    match (summary, &evidence.said) {
+        (Some(summary), _) => LastWords::Crew(one_line(&summary, SAID_CHARS)),
         (None, Some(said)) => LastWords::Agent(one_line(said, SAID_CHARS)),
         (None, None) => LastWords::Nothing,
     }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::evidence::Verdict;
 use crate::record::{Doing, LoopStep};
-use crate::record::{Driver, Ending, Loop, LoopMoment, Status};
+use crate::record::{Driver, Loop, LoopMoment, Status};
 use crate::text::{clip_line, tail_of, variant_name};
 use crate::view::LoopView;
 
@@ -45,7 +45,9 @@ impl ReactionEnd {
         };
         let mut line = format!("{} `{}` {what}", self.on.label(), clip_line(&self.run, 100));
         let last = tail_of(&self.tail, 200);
-        if let Some(last) = last.lines().last().filter(|_| self.verdict != Verdict::Passed) {
+        if self.verdict != Verdict::Passed
+            && let Some(last) = last.lines().last()
+        {
             let _ = write!(line, ": {}", last.trim());
         }
         line
@@ -67,9 +69,12 @@ fn cost_dollars(subject: &Loop) -> Option<f64> {
 }
 
 fn wait_or_end_reason(subject: &Loop) -> Option<String> {
-    let awaited =
-        subject.state.wait().wait_reason().clone().filter(|_| subject.state.wait().due().is_some());
-    subject.state.end().ending().as_ref().map(Ending::full_reason).or(awaited)
+    let (end, wait) = (subject.state.end(), subject.state.wait());
+    match end.ending() {
+        Some(ending) => Some(ending.full_reason()),
+        None if wait.due().is_some() => wait.wait_reason().clone(),
+        None => None,
+    }
 }
 
 /// The variables of a reaction. Each one is set, so that none is inherited; one without meaning at
