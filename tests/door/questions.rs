@@ -52,9 +52,11 @@ fn a_question_asked_while_the_user_is_away_is_kept_shown_once_and_on_the_page() 
     assert_eq!(denied.json["terminalSequence"], notice);
     let kept = json!([{"iteration": 1, "question": QUESTION, "options": ["SMTP", "SES"]}]);
     assert_eq!(door.record(&id)["state"]["asked"], kept);
-    assert!(door.remarks(&id).contains("asked \"SES or SMTP?\" in iteration 1; told to decide"));
+    assert!(
+        door.remarks(&id).contains("asked \"SES or SMTP?\" in iteration 1; has to decide itself")
+    );
     assert_denied(&door.asking(QUESTION).with("tool_input", json!({})).send());
-    assert!(door.remarks(&id).contains("asked the user; told to decide"));
+    assert!(door.remarks(&id).contains("asked the user; has to decide itself"));
     let stop = door.stop("Took SMTP.").assert_goes_on();
     let told = "asked \"SES or SMTP?\", told to decide · answer: crew tell \"SMTP\"";
     assert!(stop.line().contains(told), "{}", stop.line());
