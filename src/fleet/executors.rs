@@ -173,8 +173,8 @@ impl<'a> FleetJobs<'a> {
         Ok(id)
     }
 
-    /// Makes a job known that an earlier coordinator submitted; `id` is what [`Self::submit`]
-    /// returned then. An id that cannot be one is passed over.
+    /// Makes a job known that an earlier coordinator submitted; `id` is what
+    /// [`Self::submit_attempt`] returned then. An id that cannot be one is passed over.
     pub fn adopt_job(&mut self, task: &TaskId, number: u32, id: &str) {
         if self.system.is_id(id) {
             // The process before it, which is over, says nothing more about the attempt.

@@ -46,7 +46,7 @@ pub struct Landing<'a> {
     pub record: &'a TaskRecord,
     /// Its checks are those of the task.
     pub contract: &'a Contract,
-    /// Of [`message`].
+    /// Made by [`landing_message`].
     pub message: &'a str,
     /// Ends it early.
     pub stop: Stop<'a>,

@@ -80,7 +80,7 @@ impl StoreFault {
 }
 
 /// A write at the remote, which may take as long as a talk with it. False where only the base was
-/// in the way. It is to be answered with [`FleetStore::answered`].
+/// in the way. The answer goes to [`FleetStore::note_answer`].
 pub type Push = Box<dyn FnOnce() -> Result<bool, StoreFault> + Send>;
 
 /// How soon the record is to be at the remote.

@@ -84,7 +84,7 @@ pub fn waiting_requests(home: &Home, fleet: &str) -> Vec<(Option<TaskId>, FleetR
 }
 
 impl WaitingRequests {
-    /// Reads them. They stay where they are until [`Self::remove`].
+    /// Reads them. They stay where they are until [`Self::remove_files`].
     pub fn read_waiting(files: &FleetFiles) -> Self {
         let mut waiting = Self::default();
         for file in request_files(files) {
