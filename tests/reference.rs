@@ -116,8 +116,8 @@ fn copied() -> PathBuf {
     fs::write(manifest, text).unwrap();
     let lock = copy.join("Cargo.lock");
     let mut text = fs::read_to_string(&lock).unwrap();
-    for krate in ["crew-loop", "crew-loop-engine", "crew-loop-readers", "crew-loop-world"] {
-        let package = |version| format!("name = \"{krate}\"\nversion = \"{version}\"");
+    for krate in ["", "-engine", "-readers", "-world", "-testkit"] {
+        let package = |version| format!("name = \"crew-loop{krate}\"\nversion = \"{version}\"");
         text = text.replace(&package(version), &package("0.0.0"));
     }
     fs::write(lock, text).unwrap();
