@@ -192,7 +192,9 @@ impl Screen {
         let line = self.live.line(clock::now().wall);
         let line = format!("{spinner} {:02}:{:02}:{seconds:02} {line}", minutes / 60, minutes % 60);
         let lines = self.block.iter().skip(skipped).chain([&line]);
-        let lines: Vec<String> = lines.map(|line| fit_line(&clean_text(line), columns)).collect();
+        // How wide a tab is depends on where it begins.
+        let lines = lines.map(|line| clean_text(line).replace('\t', "    "));
+        let lines: Vec<String> = lines.map(|line| fit_line(&line, columns)).collect();
         if lines != self.drawn {
             print::write_codes(&(self.take_drawn() + &lines.join("\r\n")));
             self.drawn = lines;

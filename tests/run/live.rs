@@ -37,6 +37,24 @@ fn the_live_line_stays_one_line_when_the_window_narrows() {
     });
 }
 
+#[test]
+fn an_agent_that_prints_tabs_leaves_no_copies_of_its_lines() {
+    in_a_terminal(|| {
+        // As wide as the terminal only if a tab counts for what it moves by.
+        let tabs = format!("printf 'Tabs{}end\\n'", "\\t".repeat(20));
+        let world = World::new(&[&format!("{tabs}; {HANG}")]);
+        let mut run = world.sandbox.command(crew());
+        run.args(["run", "Build the whole of it", "-n", "3"]);
+        run.env("TERM", "xterm-256color").env_remove("CI");
+        let terminal = Terminal::start_in_shell(&world.sandbox, &run);
+        terminal.wait_for_text("Thinking.");
+        terminal.wait_for_text("00:00:02");
+        assert_eq!(terminal.scrollback().matches("Tabs").count(), 1, "{}", terminal.scrollback());
+        terminal.key("C-c");
+        terminal.wait_for_text("interrupted");
+    });
+}
+
 /// The time in each live line of a screen.
 fn live_lines(screen: &str) -> Vec<String> {
     // The page at the end tells the time of day, which shortly after midnight looks like that.
