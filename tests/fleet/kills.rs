@@ -368,18 +368,23 @@ fn soak(seed: u64) -> usize {
     let world = world.shared().ready();
     let (mut dice, mut kills, mut hits) = (Dice(seed), BTreeMap::new(), 0);
     let mut coordinator = world.start(&["--land"]);
-    while hits < KILLS && !coordinator.has_ended() {
-        sleep(Duration::from_millis(200 + dice.below(800) as u64));
-        if !coordinator.has_ended() && kill_one(&world, &mut dice, &mut coordinator, &mut kills) {
-            hits += 1;
+    let ran = loop {
+        while hits < KILLS && !coordinator.has_ended() {
+            sleep(Duration::from_millis(50 + dice.below(250) as u64));
+            if !coordinator.has_ended() && kill_one(&world, &mut dice, &mut coordinator, &mut kills)
+            {
+                hits += 1;
+            }
         }
-    }
-    let mut ran = coordinator.wait(SOAK);
-    let has_begun = ran.stdout.lines().any(|line| line.starts_with('['));
-    if ran.code() == 1 && !has_begun && ran.stderr.contains("git was ended before it finished") {
-        // A git of its start was killed, before it had begun anything.
-        ran = world.start(&["--land"]).wait(SOAK);
-    }
+        let ran = coordinator.wait(SOAK);
+        let has_begun = ran.stdout.lines().any(|line| line.starts_with('['));
+        if ran.code() != 1 || has_begun || !ran.stderr.contains("git was ended before it finished")
+        {
+            break ran;
+        }
+        // A git process of its start was killed, before it had begun anything.
+        coordinator = world.start(&["--land"]);
+    };
     assert_eq!((seed, ran.code()), (seed, 0), "{:#?}\n{ran:#?}", world.states(&TASKS));
     every_task_is_done_once(&world, seed);
     let main = world.git_there(&["rev-parse", "main"]);
