@@ -142,7 +142,7 @@ pub fn recover_record(home: &Home, known: &Loop, memory: &Loop) -> Result<Loop> 
         Err(StoreError::Absent(_) | StoreError::Corrupt { .. }) => memory.clone(),
         Err(error) => return Err(error.into()),
     };
-    Ok(held.record(next, |next| Event::Recovered { what: None, record: Box::new(next.clone()) })?)
+    Ok(held.record(next, Event::from_memory)?)
 }
 
 impl Open {

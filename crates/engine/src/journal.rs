@@ -12,8 +12,7 @@ use std::fmt;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::protect::Protected;
-use crate::record::{Actor, Driver, Environment, Limits, Loop, Run, State};
+use crate::record::{Actor, Driver, Limits, Loop, State};
 
 /// The version of the lines' format.
 pub const SCHEMA: u32 = 1;
@@ -51,24 +50,16 @@ pub enum Event {
     /// A boundary, with its decision and the reason, if there is one. `elapsed_ms` are the awake
     /// milliseconds of the iteration; `None` if it did not count.
     Boundary { decision: Choice, why: Option<String>, elapsed_ms: Option<u64>, state: Box<State> },
-    /// The state changed between boundaries: cancelled, interrupted, woken, resumed; also the
-    /// limits, if the user changed them.
+    /// The record changed between boundaries: cancelled, interrupted, woken, resumed, or recorded
+    /// after boundaries that only its driver's memory held. `limits` are the new ones, if the user
+    /// changed them.
     Changed {
         what: String,
         #[serde(default, skip_serializing_if = "NoteKind::is_plain")]
         kind: NoteKind,
         limits: Option<Limits>,
-        /// How iterations run, if a new owner changed it.
-        run: Option<Box<Run>>,
-        /// The environment that checks are held to from here on, if a session took the loop.
-        environment: Option<Box<Environment>>,
-        /// The state that protected paths must keep, if crew itself moved them.
-        protected: Option<Box<Protected>>,
-        state: Box<State>,
+        after: RecordChange,
     },
-    /// The whole record: after boundaries that only its driver's memory held, or with what else
-    /// `what` names.
-    Recovered { what: Option<String>, record: Box<Loop> },
     /// For information; changes nothing.
     Noted {
         what: String,
@@ -77,12 +68,40 @@ pub enum Event {
     },
 }
 
+/// What a change leaves: the new state, or the whole record where anything else changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RecordChange {
+    State(Box<State>),
+    Record(Box<Loop>),
+}
+
+impl RecordChange {
+    fn from_records(before: &Loop, next: &Loop) -> Self {
+        let state = next.state.clone();
+        let expected = Loop { state, ..before.clone() };
+        if expected == *next {
+            Self::State(Box::new(expected.state))
+        } else {
+            Self::Record(Box::new(next.clone()))
+        }
+    }
+
+    fn state(&self) -> &State {
+        match self {
+            Self::State(state) => state,
+            Self::Record(record) => &record.state,
+        }
+    }
+}
+
 impl Event {
     /// The state that the loop has after this; `None` for a note.
     pub fn state(&self) -> Option<&State> {
         match self {
-            Self::Started { record } | Self::Recovered { record, .. } => Some(&record.state),
-            Self::Boundary { state, .. } | Self::Changed { state, .. } => Some(state),
+            Self::Started { record } => Some(&record.state),
+            Self::Boundary { state, .. } => Some(state),
+            Self::Changed { after, .. } => Some(after.state()),
             Self::Noted { .. } => None,
         }
     }
@@ -93,27 +112,20 @@ impl Event {
         Self::Noted { what, kind }
     }
 
-    /// A change between boundaries: the new state, and what else of the record it changed.
-    pub fn from_change(note: impl Into<JournalNote>, before: &Loop, next: &Loop) -> Self {
-        let (had, has) = (&before.contract, &next.contract);
-        // The environment of another owner is that owner's own, even if it is the same.
-        let is_its_owners = *before.state.owner() == *next.state.owner();
-        let environment = if is_its_owners { before.environment.as_ref() } else { None };
-        let JournalNote { what, kind } = note.into();
-        Self::Changed {
-            what,
-            kind,
-            limits: if had.limits == has.limits { None } else { Some(has.limits.clone()) },
-            run: if_changed(had.run.as_ref(), has.run.as_ref()),
-            environment: if_changed(environment, next.environment.as_ref()),
-            protected: if_changed(before.protected.as_ref(), next.protected.as_ref()),
-            state: Box::new(next.state.clone()),
-        }
+    /// The whole record, after boundaries that only its driver's memory held.
+    pub fn from_memory(record: &Loop) -> Self {
+        let JournalNote { what, kind } = "recorded after all".into();
+        let after = RecordChange::Record(Box::new(record.clone()));
+        Self::Changed { what, kind, limits: None, after }
     }
-}
 
-fn if_changed<T: Clone + PartialEq>(before: Option<&T>, next: Option<&T>) -> Option<Box<T>> {
-    if before == next { None } else { next.cloned().map(Box::new) }
+    /// A change between boundaries.
+    pub fn from_change(note: impl Into<JournalNote>, before: &Loop, next: &Loop) -> Self {
+        let (had, has) = (&before.contract.limits, &next.contract.limits);
+        let limits = if had == has { None } else { Some(has.clone()) };
+        let JournalNote { what, kind } = note.into();
+        Self::Changed { what, kind, limits, after: RecordChange::from_records(before, next) }
+    }
 }
 
 impl JournalEntry {
@@ -170,8 +182,13 @@ impl<T> Settled<T> {
     }
 }
 
-/// Rebuilds the record from its journal. `None` without a start.
+/// Rebuilds the record from its journal. `None` without a start, and for a record that breaks its
+/// own rules.
 pub fn replay_journal(entries: &[JournalEntry]) -> Option<Loop> {
+    replay_unchecked(entries).filter(|record| record.check_rules().is_ok())
+}
+
+fn replay_unchecked(entries: &[JournalEntry]) -> Option<Loop> {
     let mut settled = Settled::keep_newest(usize::MAX);
     for entry in entries.iter().filter(|entry| entry.reached_generation().is_some()) {
         settled.reach(entry.reached_generation());
@@ -180,35 +197,22 @@ pub fn replay_journal(entries: &[JournalEntry]) -> Option<Loop> {
     let mut record: Option<Loop> = None;
     for entry in settled.iter() {
         match (&entry.event, &mut record) {
-            (Event::Started { record: whole } | Event::Recovered { record: whole, .. }, _) => {
-                record = Some((**whole).clone());
-            }
+            (
+                Event::Started { record: whole }
+                | Event::Changed { after: RecordChange::Record(whole), .. },
+                _,
+            ) => record = Some((**whole).clone()),
             (Event::Boundary { elapsed_ms, state, .. }, Some(record)) => {
-                if let Some(ms) = elapsed_ms {
-                    record.add_time(*ms);
-                }
+                elapsed_ms.iter().for_each(|ms| record.add_time(*ms));
                 record.state = (**state).clone();
             }
-            (Event::Changed { limits, run, environment, protected, state, .. }, Some(record)) => {
-                // A new owner brings its own environment, or none.
-                if environment.is_some() || *record.state.owner() != *state.owner() {
-                    record.environment = environment.as_deref().cloned();
-                }
+            (Event::Changed { after: RecordChange::State(state), .. }, Some(record)) => {
                 record.state = (**state).clone();
-                if let Some(protected) = protected {
-                    record.protected = Some((**protected).clone());
-                }
-                if let Some(limits) = limits {
-                    record.contract.limits = limits.clone();
-                }
-                if let Some(run) = run {
-                    record.contract.run = Some((**run).clone());
-                }
             }
             _ => {}
         }
     }
-    record.filter(|record| record.check_rules().is_ok())
+    record
 }
 
 /// What a change between boundaries, or a note, is about.
@@ -322,7 +326,7 @@ mod tests {
     use crate::boundary::judge::judge_boundary;
     use crate::claim::Claim;
     use crate::fixture::{SetState, a_loop, at, facts};
-    use crate::record::Foreign;
+    use crate::record::names_tests::every_field;
 
     fn entry(generation: u64, event: Event) -> JournalEntry {
         JournalEntry { schema: SCHEMA, at: at(0).wall, generation, event }
@@ -371,36 +375,39 @@ mod tests {
         let start = entry(0, Event::Started { record: Box::new(started) });
         assert_eq!(replay_journal(&[start.clone(), line.clone()]), None);
         let generation = recovered.state.generation();
-        let whole = entry(generation, Event::Recovered { what: None, record: Box::new(recovered) });
+        let whole = entry(generation, Event::from_memory(&recovered));
         assert_eq!(replay_journal(&[start, whole, line]), Some(last));
     }
 
+    /// A record in which this field, given as a JSON pointer, is that of a record with every field.
+    fn with_field(record: &Loop, pointer: &str) -> Loop {
+        let mut value = serde_json::to_value(record).unwrap();
+        let (parent, field) = pointer.rsplit_once('/').unwrap();
+        let parent = value.pointer_mut(parent).unwrap().as_object_mut().unwrap();
+        parent.insert(field.to_owned(), every_field().pointer(pointer).unwrap().clone());
+        serde_json::from_value(value).unwrap()
+    }
+
     #[test]
-    fn a_resume_replays_to_the_environment_of_its_owner() {
-        let kept = |salt: &str| {
-            Environment::from_variables(
-                &[].into(),
-                &Foreign::default(),
-                &[],
-                salt.to_owned(),
-                |_| unreachable!("nothing to hash"),
-            )
-        };
-        let mut record = a_loop();
-        record.environment = Some(kept("of the start"));
-        let mut lines = vec![entry(0, Event::Started { record: Box::new(record.clone()) })];
-        // Resumed by the same session, given a message, resumed in a fresh process.
-        for (pid, environment) in [(42, Some(kept("of the resume"))), (42, None), (43, None)] {
-            let before = record.clone();
-            record.state.set("generation", record.state.generation() + 1);
-            record.state.set("owner.process.pid", pid);
-            if environment.is_some() || pid == 43 {
-                record.environment.clone_from(&environment);
-            }
-            let event = Event::from_change("resumed", &before, &record);
-            lines.push(entry(record.state.generation(), event));
-            assert_eq!(replay_journal(&lines), Some(record.clone()));
+    fn a_change_of_any_field_replays_to_the_changed_record() {
+        let before = a_loop();
+        let start = entry(0, Event::Started { record: Box::new(before.clone()) });
+        let all = every_field();
+        let nested = ["contract", "place"].into_iter().flat_map(|outer| {
+            let fields = all[outer].as_object().unwrap().keys();
+            fields.map(move |field| format!("/{outer}/{field}"))
+        });
+        let pointers = all.as_object().unwrap().keys().map(|field| format!("/{field}"));
+        let mut changed = 0;
+        for pointer in pointers.chain(nested) {
+            let mut next = with_field(&before, &pointer);
+            changed += usize::from(next != before);
+            next.state.set("generation", before.state.generation() + 1);
+            let line = entry(next.state.generation(), Event::from_change("w", &before, &next));
+            // The record is compared as it is, because some fields break its rules alone.
+            assert_eq!(replay_unchecked(&[start.clone(), line]), Some(next), "{pointer}");
         }
+        assert!(changed > 20, "{changed}");
     }
 
     #[test]

@@ -254,6 +254,6 @@ impl Loop {
 #[cfg(test)]
 mod history_tests;
 #[cfg(test)]
-mod names_tests;
+pub mod names_tests;
 #[cfg(test)]
 mod tests;

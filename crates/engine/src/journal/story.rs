@@ -155,7 +155,8 @@ impl Story {
                 StoryEvent::Iteration(Box::new(iteration))
             }
             Event::Boundary { decision, why, .. } => StoryEvent::Boundary { decision, why },
-            Event::Changed { what, kind, limits, state, .. } => {
+            Event::Changed { what, kind, limits, after } => {
+                let state = after.state();
                 if state.counts().completed() == 0 {
                     // Of a cut-off attempt's work they say nothing about the time before the loop.
                     let passed = state.seen().checks().iter().filter(|(_, memory)| {
@@ -174,10 +175,6 @@ impl Story {
                     }
                     _ => StoryEvent::Changed { what, about: kind, by, limits },
                 }
-            }
-            Event::Recovered { what, .. } => {
-                let what = what.unwrap_or_else(|| "recorded after all".to_owned());
-                StoryEvent::Changed { what, about: NoteKind::Plain, by: None, limits: None }
             }
             Event::Noted { what, kind } => StoryEvent::Noted { what, about: kind },
         };

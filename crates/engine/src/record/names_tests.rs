@@ -191,7 +191,7 @@ fn protected() -> Value {
 }
 
 /// A record with every field, as this crew writes it.
-fn every_field() -> Value {
+pub fn every_field() -> Value {
     json!({
         "version": VERSION, "id": "k3v9abcd", "made_by": "0.1.0",
         "started_at": "2026-11-22T08:00:00Z", "contract": contract(),
@@ -237,10 +237,9 @@ fn the_names_in_a_journal_are_these() {
             "decision": "continue", "why": "w", "elapsed_ms": 1, "state": state(),
         } }),
         json!({ "changed": {
-            "what": "w", "limits": contract()["limits"], "run": contract()["run"],
-            "environment": environment(), "protected": protected(), "state": state(),
+            "what": "w", "limits": contract()["limits"], "after": { "state": state() },
         } }),
-        json!({ "recovered": { "what": null, "record": every_field() } }),
+        json!({ "changed": { "what": "w", "limits": null, "after": { "record": every_field() } } }),
         json!({ "noted": { "what": "w" } }),
         json!({ "noted": { "what": "w", "kind": { "is": "woken", "of": 2 } } }),
     ];
