@@ -58,7 +58,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "NoteKind::is_plain")]
         kind: NoteKind,
         limits: Option<Limits>,
-        after: RecordChange,
+        after: AfterChange,
     },
     /// For information; changes nothing.
     Noted {
@@ -71,12 +71,12 @@ pub enum Event {
 /// What a change leaves: the new state, or the whole record where anything else changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum RecordChange {
+pub enum AfterChange {
     State(Box<State>),
     Record(Box<Loop>),
 }
 
-impl RecordChange {
+impl AfterChange {
     fn from_records(before: &Loop, next: &Loop) -> Self {
         let state = next.state.clone();
         let expected = Loop { state, ..before.clone() };
@@ -115,7 +115,7 @@ impl Event {
     /// The whole record, after boundaries that only its driver's memory held.
     pub fn from_memory(record: &Loop) -> Self {
         let JournalNote { what, kind } = "recorded after all".into();
-        let after = RecordChange::Record(Box::new(record.clone()));
+        let after = AfterChange::Record(Box::new(record.clone()));
         Self::Changed { what, kind, limits: None, after }
     }
 
@@ -124,7 +124,7 @@ impl Event {
         let (had, has) = (&before.contract.limits, &next.contract.limits);
         let limits = if had == has { None } else { Some(has.clone()) };
         let JournalNote { what, kind } = note.into();
-        Self::Changed { what, kind, limits, after: RecordChange::from_records(before, next) }
+        Self::Changed { what, kind, limits, after: AfterChange::from_records(before, next) }
     }
 }
 
@@ -199,14 +199,14 @@ fn replay_unchecked(entries: &[JournalEntry]) -> Option<Loop> {
         match (&entry.event, &mut record) {
             (
                 Event::Started { record: whole }
-                | Event::Changed { after: RecordChange::Record(whole), .. },
+                | Event::Changed { after: AfterChange::Record(whole), .. },
                 _,
             ) => record = Some((**whole).clone()),
             (Event::Boundary { elapsed_ms, state, .. }, Some(record)) => {
                 elapsed_ms.iter().for_each(|ms| record.add_time(*ms));
                 record.state = (**state).clone();
             }
-            (Event::Changed { after: RecordChange::State(state), .. }, Some(record)) => {
+            (Event::Changed { after: AfterChange::State(state), .. }, Some(record)) => {
                 record.state = (**state).clone();
             }
             _ => {}
