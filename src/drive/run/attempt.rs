@@ -4,8 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::actors::PreparedAgent;
 use super::ledger::Ledger;
+use super::ledger::{AgentRunner, PreparedAgent};
+use super::machine::ThisMachine;
 use super::ports::IterationRun;
 use crate::drive::prompt;
 use crate::drive::usage;
@@ -27,22 +28,83 @@ use world::store::{Home, journal, view};
 /// The largest file with what an agent used that is read, in bytes.
 const USAGE_FILE_MAX: u64 = 1 << 20;
 
-/// The prompt of this iteration, and the command line that carries it.
-pub fn prepare_launch(
-    home: &Home,
-    record: &Loop,
-    run: &Run,
-    handoff: Option<&Path>,
-) -> PreparedAgent {
-    // A person may have edited it during a wait.
-    let page = handoff.map(Path::to_path_buf).and_then(view::read_handoff);
-    let asked = prompt::assemble_prompt(home, record, page.as_ref())?;
-    let usage_file = usage_file(home, record);
-    let checks = &record.contract.checks;
-    let launch =
-        agents::build_launch(run, "agent", &asked.text, checks, &usage_file.to_string_lossy())
-            .map_err(|failure| failure.join_with(": "))?;
-    Ok((asked, launch))
+impl AgentRunner for ThisMachine<'_> {
+    fn prepare(&self, record: &Loop, run: &Run, handoff: Option<&Path>) -> PreparedAgent {
+        // A person may have edited it during a wait.
+        let page = handoff.map(Path::to_path_buf).and_then(view::read_handoff);
+        let asked = prompt::assemble_prompt(self.0, record, page.as_ref())?;
+        let usage_file = usage_file(self.0, record);
+        let checks = &record.contract.checks;
+        let launch =
+            agents::build_launch(run, "agent", &asked.text, checks, &usage_file.to_string_lossy())
+                .map_err(|failure| failure.join_with(": "))?;
+        Ok((asked, launch))
+    }
+
+    fn run(
+        &self,
+        ledger: &Ledger<'_>,
+        run: &Run,
+        (prompt, launch): (&str, &Launch),
+    ) -> IterationRun {
+        let home = self.0;
+        let record = &ledger.record;
+        let within = |seconds: u64| (seconds > 0).then(|| Duration::from_secs(seconds));
+        let own = within(run.pace.timeout_s);
+        let left = time_left_ms(record, clock::now().awake_ms).map(Duration::from_millis);
+        let is_the_last = left.is_some_and(|left| own.is_none_or(|own| left < own));
+        let call = Call::of(&launch.program, &record.place.folder)
+            .args(&launch.arguments)
+            .envs(&launch.variables)
+            .envs([
+                ("CREW_LOOP", record.id.to_string()),
+                ("CREW_ITERATION", record.iteration().to_string()),
+            ])
+            .envs(record.state.owner().search_path.as_ref().map(|path| ("PATH", path)))
+            .input(launch.input.as_bytes())
+            .within(if is_the_last { left } else { own })
+            .noted(home.groups_folder(&record.id));
+        let log = logs::log_path(home, &record.id, record.iteration());
+        logs::keep_prompt(home, &record.id, record.iteration(), prompt);
+        logs::begin_output(&log, &run.agent.name, !run.fallback.is_empty());
+
+        usage::remember_agent(home, record, &run.agent.name);
+        let idle = within(run.pace.idle_timeout_s);
+        if run.agent.usage_file.is_some() {
+            take_usage(home, record);
+        }
+        let mut watcher = Watcher {
+            ledger,
+            reader: agents::create_reader(&run.agent),
+            was_told: false,
+            time: Watched::start(),
+            wait: None,
+            had_waited: None,
+        };
+        let ended = match call.run_watched(idle, &log, &mut watcher) {
+            Ok(ended) => ended,
+            Err(error) => {
+                let why = format!("{}: {error}", launch.program);
+                return IterationRun::from_end(ProcessEnd::NotStarted(why));
+            }
+        };
+        report_end(ledger, &ended);
+        if let Some(text) = run.agent.usage_file.as_ref().and_then(|_| take_usage(home, record)) {
+            watcher.reader.read_usage(&text);
+        }
+        let had_waited =
+            if ended.cause() == ExitCause::Stopped { watcher.had_waited } else { None };
+        let failure = had_waited.as_ref().and_then(|then| then.agent.error.clone());
+        let report = watcher.reader.report(clock::local_time()).ended_for(failure);
+        let mut attempt = classify_run(ledger, run, prompt, (&ended, &report));
+        if had_waited.is_some() {
+            attempt.seen.agent.process = Some(ProcessEnd::Waited);
+        }
+        if is_the_last && ended.cause() == ExitCause::TimedOut {
+            attempt.seen.agent.process = Some(ProcessEnd::OutOfTime);
+        }
+        attempt
+    }
 }
 
 /// Where this iteration's agent leaves what it used.
@@ -57,70 +119,6 @@ fn take_usage(home: &Home, record: &Loop) -> Option<String> {
     let text = disk::read_text(&path, USAGE_FILE_MAX).ok().flatten();
     let _ = disk::remove(&path);
     text
-}
-
-/// Starts the agent and watches it to its end.
-pub fn run_agent(
-    home: &Home,
-    ledger: &Ledger<'_>,
-    run: &Run,
-    (prompt, launch): (&str, &Launch),
-) -> IterationRun {
-    let record = &ledger.record;
-    let within = |seconds: u64| (seconds > 0).then(|| Duration::from_secs(seconds));
-    let own = within(run.pace.timeout_s);
-    let left = time_left_ms(record, clock::now().awake_ms).map(Duration::from_millis);
-    let is_the_last = left.is_some_and(|left| own.is_none_or(|own| left < own));
-    let call = Call::of(&launch.program, &record.place.folder)
-        .args(&launch.arguments)
-        .envs(&launch.variables)
-        .envs([
-            ("CREW_LOOP", record.id.to_string()),
-            ("CREW_ITERATION", record.iteration().to_string()),
-        ])
-        .envs(record.state.owner().search_path.as_ref().map(|path| ("PATH", path)))
-        .input(launch.input.as_bytes())
-        .within(if is_the_last { left } else { own })
-        .noted(home.groups_folder(&record.id));
-    let log = logs::log_path(home, &record.id, record.iteration());
-    logs::keep_prompt(home, &record.id, record.iteration(), prompt);
-    logs::begin_output(&log, &run.agent.name, !run.fallback.is_empty());
-
-    usage::remember_agent(home, record, &run.agent.name);
-    let idle = within(run.pace.idle_timeout_s);
-    if run.agent.usage_file.is_some() {
-        take_usage(home, record);
-    }
-    let mut watcher = Watcher {
-        ledger,
-        reader: agents::create_reader(&run.agent),
-        was_told: false,
-        time: Watched::start(),
-        wait: None,
-        had_waited: None,
-    };
-    let ended = match call.run_watched(idle, &log, &mut watcher) {
-        Ok(ended) => ended,
-        Err(error) => {
-            let why = format!("{}: {error}", launch.program);
-            return IterationRun::from_end(ProcessEnd::NotStarted(why));
-        }
-    };
-    report_end(ledger, &ended);
-    if let Some(text) = run.agent.usage_file.as_ref().and_then(|_| take_usage(home, record)) {
-        watcher.reader.read_usage(&text);
-    }
-    let had_waited = if ended.cause() == ExitCause::Stopped { watcher.had_waited } else { None };
-    let failure = had_waited.as_ref().and_then(|then| then.agent.error.clone());
-    let report = watcher.reader.report(clock::local_time()).ended_for(failure);
-    let mut attempt = classify_run(ledger, run, prompt, (&ended, &report));
-    if had_waited.is_some() {
-        attempt.seen.agent.process = Some(ProcessEnd::Waited);
-    }
-    if is_the_last && ended.cause() == ExitCause::TimedOut {
-        attempt.seen.agent.process = Some(ProcessEnd::OutOfTime);
-    }
-    attempt
 }
 
 /// Reports how the agent ended, where a person should know and no judgement depends on it.

@@ -1,36 +1,38 @@
-//! Drives a loop: carries out what `step.rs` decides, and asks the world what that wants to know.
+//! Drives a loop: carries out what `step.rs` decides, and asks the world what that wants to know. Or
+//! hands the loop to a separate crew process, which outlives the terminal it was started from.
 
 use std::cell::RefCell;
 use std::mem;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use chrono::{DateTime, Utc};
 
-use super::actors::{AgentRunner, Workspace};
-use super::changes::RecordChange;
-use super::git::{self, Checkout};
+use super::git;
+use super::git::Checkout;
 use super::ledger::Ledger;
+use super::ledger::{AgentRunner, Workspace};
 use super::machine::ThisMachine;
+use super::ports::RecordChange;
 use super::ports::{Admission, Checks, IterationGate, IterationRun};
-use super::reactions::{react, react_to_the_end};
 use super::step::{ChoicePoint, DriveEffect, DriveEvent, DriveQuestion, RunMemory, Step, step_run};
 use crate::drive::boundary::{Boundary, DriverNotes};
-use crate::drive::tree;
-use crate::drive::windows::{self, LoopTurn};
+use crate::drive::find::{own_process, owner_is};
+use crate::drive::windows::LoopTurn;
+use crate::drive::{tree, windows};
 use engine::boundary::facts::{AgentOutcome, ApiError, Facts, ProcessEnd};
 use engine::events::{EventSink, RunEvent};
 use engine::evidence::said::PromptSize;
 use engine::failure::Failure;
 use engine::journal::NoteKind;
-use engine::record::{AccountId, Loop, LoopMoment, Status};
+use engine::record::{AccountId, Loop, LoopId, LoopMoment, Owner, Status};
 use engine::usage::Usage;
-use world::clock::{self, RetryPolicy};
-use world::host;
-use world::process::descendants;
+use world::clock::{Deadline, RetryPolicy};
 use world::process::signals::Signals;
-use world::store::{Home, view};
+use world::process::{Call, descendants};
+use world::store::{Home, LOCK_WAIT, view};
+use world::{clock, host, store};
 
 /// The time between two checks of signals and the clock in a sleep.
 const STEP: Duration = Duration::from_millis(100);
@@ -149,7 +151,7 @@ impl<'a> Driver<'a> {
         }
         let page = self.ledger.store.read_page(record);
         if record.state.git().pending.reaction {
-            react_to_the_end(self.actors.checks, &self.ledger);
+            self.ledger.react_to_the_end(self.actors.checks);
         }
         let saved = !self.ledger.is_behind();
         self.ledger.emit(&RunEvent::Finished { record, page: &page, saved });
@@ -177,7 +179,7 @@ impl<'a> Driver<'a> {
             DriveEffect::FollowPerson => actors.workspace.follow_person(ledger),
             DriveEffect::CloseTree => actors.workspace.close(&ledger.record),
             DriveEffect::HandOn(kind) => self.handoff = ledger.store.hand_on(&ledger.record, kind),
-            DriveEffect::React(on) => drop(react(actors.checks, ledger, on, false)),
+            DriveEffect::React(on) => drop(ledger.react(actors.checks, on, false)),
             DriveEffect::TakeOver { after, counted, process } => {
                 let began = mem::replace(&mut ledger.record, *after);
                 ledger.store.show_record(&ledger.record);
@@ -282,7 +284,7 @@ impl<'a> Driver<'a> {
 
     /// One iteration: the user's commands before it, the rebase, the agent, and its boundary.
     fn run_iteration(&mut self) -> DriveEvent {
-        let failed = react(self.actors.checks, &self.ledger, LoopMoment::IterationStart, true);
+        let failed = self.ledger.react(self.actors.checks, LoopMoment::IterationStart, true);
         if self.ledger.is_asked() {
             return DriveEvent::CalledOff(false);
         }
@@ -334,7 +336,7 @@ impl<'a> Driver<'a> {
         if ledger.signals.times() == 0 {
             let ended_well = attempt.ended_well();
             attempt.seen.agent.failed_around =
-                react(self.actors.checks, ledger, LoopMoment::IterationEnd, ended_well);
+                ledger.react(self.actors.checks, LoopMoment::IterationEnd, ended_well);
         }
         attempt
     }
@@ -460,6 +462,33 @@ fn relief_at(ledger: &Ledger<'_>, outcome: &AgentOutcome) -> Option<DateTime<Utc
         window.map_or(now, |window| window.until.max(now))
     });
     free.min()
+}
+
+/// How long the new crew waits for the loop.
+const WITHIN: Duration = Duration::from_secs(10);
+
+/// Starts the new crew with `flags` and makes it the owner. Returns the loop, and the file with
+/// that crew's output.
+pub fn hand_over(home: &Home, record: &Loop, flags: &[&str]) -> Result<(Loop, PathBuf)> {
+    let output = home.loop_file(&record.id, "run.log");
+    let arguments = [&["drive", record.id.as_str()], flags].concat();
+    let process = Call::crew(home, &record.place.folder)
+        .and_then(|call| call.args(arguments).detach(&output))
+        .context("cannot start a crew in the background")?;
+    let held = store::hold_loop(home, &record.id, LOCK_WAIT)?;
+    let record = held.load()?;
+    let owner = Owner { process, ..record.state.owner().clone() };
+    Ok((held.change(&record, "detached", |next| next.state.name_owner(owner))?, output))
+}
+
+/// Waits until this process is the loop's owner.
+pub fn take_record(home: &Home, id: &LoopId) -> Result<Loop> {
+    let me = own_process()?.process;
+    let found = Deadline::after(WITHIN).poll(Duration::from_millis(20), || {
+        let found = store::load(home, id).ok()?;
+        owner_is(found.state.owner(), &me).then_some(found)
+    });
+    found.with_context(|| format!("loop {id} was not handed to this process"))
 }
 
 #[cfg(test)]

@@ -14,9 +14,9 @@ use super::{Actors, Driver};
 use crate::drive::boundary::{Boundary, Concluded, DriverNotes, Open, conclude_iteration};
 use crate::drive::find::own_process;
 use crate::drive::prompt::Prompt;
-use crate::drive::run::actors::{AgentRunner, KnownGate, PreparedAgent, Workspace};
-use crate::drive::run::changes::RecordChange;
 use crate::drive::run::ledger::Ledger;
+use crate::drive::run::ledger::{AgentRunner, KnownGate, PreparedAgent, Workspace};
+use crate::drive::run::ports::RecordChange;
 use crate::drive::run::ports::{
     Checks, Clock, IterationGate, IterationRun, JudgedBoundary, LoopStore, Tell,
 };

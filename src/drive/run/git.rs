@@ -8,12 +8,11 @@ use std::path::PathBuf;
 
 use anyhow::{Result, anyhow};
 
-use super::actors::{KnownGate, Workspace};
-use super::changes::RecordChange;
 use super::ledger::Ledger;
+use super::ledger::{KnownGate, Workspace};
 use super::machine::ThisMachine;
+use super::ports::RecordChange;
 use super::ports::{Checks, IterationGate};
-use super::reactions::react_to_the_end;
 use crate::drive::checks::test_changes;
 use crate::drive::find::own_process;
 use crate::drive::start::establish::make_way;
@@ -473,6 +472,6 @@ pub(super) fn do_pending(
         checkout.keep_work(ledger, left.commit, left.push);
     }
     if left.reaction {
-        react_to_the_end(checks, ledger);
+        ledger.react_to_the_end(checks);
     }
 }

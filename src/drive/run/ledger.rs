@@ -1,16 +1,19 @@
 //! Where a run keeps its record: on disk, and in memory from the first failed write, which is
-//! reported once. Callers need not know which. It judges nothing.
+//! reported once. Callers need not know which. It judges nothing. The ports that act on the record
+//! are here, too.
 
 use std::cell::RefCell;
+use std::path::Path;
 
 use anyhow::Error;
 
-use super::changes::RecordChange;
-use super::ports::{Clock, LoopStore};
+use super::ports::{Checks, Clock, IterationGate, IterationRun, LoopStore, RecordChange};
 use crate::drive::boundary::Open;
 use crate::drive::find::is_ours;
+use crate::drive::prompt::Prompt;
 use engine::events::{EventSink, RunEvent};
-use engine::record::{Loop, Run};
+use engine::record::{Ending, Loop, LoopMoment, Place, Run};
+use readers::agents::Launch;
 use world::process::signals::Signals;
 use world::store::StoreError;
 
@@ -152,8 +155,64 @@ impl<'a> Ledger<'a> {
         self.store.breaks_off(&self.record.id)
     }
 
+    /// Runs the user's commands for a moment, reports those that failed, and returns the first of
+    /// them. With `has_line` the iteration's own line states that first one.
+    pub fn react(&self, checks: &dyn Checks, on: LoopMoment, has_line: bool) -> Option<String> {
+        let stop = || self.signals.times() > 1;
+        let mut first = None;
+        for end in checks.react(&self.record, on, &|event| self.emit(event), &stop) {
+            if end.has_failed() {
+                let (failure, is_told) = (end.end_line(), has_line && first.is_none());
+                let (run, why) = (&*end.run, &*failure);
+                self.emit(&RunEvent::ReactionFailed { on, run, why, is_told });
+                first.get_or_insert(failure);
+            }
+        }
+        first
+    }
+
+    /// Runs the user's commands for the end, and crosses them out unless a signal ended them.
+    pub fn react_to_the_end(&self, checks: &dyn Checks) {
+        self.react(checks, LoopMoment::Finish, false);
+        if self.signals.times() <= 1 && !self.is_behind() {
+            self.store.end_reaction(&self.record.id);
+        }
+    }
+
     /// Reports what a person should know, and what changes nothing.
     pub fn emit_note(&self, what: &str) {
         self.emit(&RunEvent::Noted(what));
     }
+}
+
+/// The gate of a fleet; `None` for a run that a person typed.
+pub type KnownGate<'a> = Option<&'a dyn IterationGate>;
+/// A prompt and the command line that carries it, or why there is none.
+pub type PreparedAgent = Result<(Prompt, Launch), String>;
+
+/// The loop's working tree and its repository.
+pub trait Workspace {
+    /// Why its folder is missing.
+    fn missing_reason(&self, place: &Place) -> Option<String>;
+    /// How a loop ends whose repository is lost. It is known before the end is recorded, so that no
+    /// page of a finished loop omits it.
+    fn lost_ending(&self, record: &Loop) -> Option<Ending>;
+    /// Takes what a person changed while no agent was at work as the loop found it.
+    fn follow_person(&self, ledger: &mut Ledger<'_>);
+    /// Names the state of a tree in which nobody works.
+    fn close(&self, record: &Loop);
+    fn is_closed(&self, record: &Loop) -> bool;
+    /// Commits and pushes, and crosses that out. Ends a loop whose repository is lost.
+    fn keep_work(&mut self, ledger: &mut Ledger<'_>, commits: bool, pushes: bool);
+    /// Rebases the branch onto another that moved. False when that needs a person and has ended the
+    /// loop. A gate knows where the branch was before, and what becomes of a conflict.
+    fn rebase(&self, ledger: &mut Ledger<'_>, onto: &str, gate: KnownGate<'_>) -> bool;
+}
+
+/// Starts agents.
+pub trait AgentRunner {
+    /// The prompt of this iteration, and the command line that carries it.
+    fn prepare(&self, record: &Loop, run: &Run, handoff: Option<&Path>) -> PreparedAgent;
+    /// Starts the agent and watches it to its end.
+    fn run(&self, ledger: &Ledger<'_>, run: &Run, asked: (&str, &Launch)) -> IterationRun;
 }

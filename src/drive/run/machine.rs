@@ -1,33 +1,29 @@
 //! The ports of a run on this machine.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
 use chrono::{DateTime, FixedOffset, Utc};
 
-use super::actors::{AgentRunner, PreparedAgent};
-use super::attempt;
-use super::changes::RecordChange;
-use super::ledger::Ledger;
-use super::ports::{Checks, Clock, IterationRun, JudgedBoundary, LoopStore, Tell};
-use super::reactions;
-use crate::drive::boundary::{self, DriverNotes, Open};
-use crate::drive::end::{self, handoff};
+use super::ports::{Checks, Clock, JudgedBoundary, LoopStore, RecordChange, Tell};
+use crate::drive::boundary::{DriverNotes, Open};
+use crate::drive::end::handoff;
 use crate::drive::find::is_ours;
-use crate::drive::page;
-use crate::drive::windows::{self, LoopTurn};
+use crate::drive::windows::LoopTurn;
+use crate::drive::{boundary, end, page, windows};
 use engine::boundary::facts::{AgentFacts, ControlRequest, Facts};
 use engine::events::RunEvent;
-use engine::record::{AccountId, Loop, LoopId, LoopMoment, Moment, Run};
+use engine::evidence::{TAIL_CHARS, Verdict};
+use engine::record::{AccountId, Loop, LoopId, LoopMoment, LoopStep, Moment, Reaction};
+use engine::text::{plain_text, tail_of};
 use engine::usage::Usage;
 use engine::view::Page;
 use engine::window::RateWindow;
-use engine::words::programs::ReactionEnd;
-use readers::agents::Launch;
-use world::process::Stop;
-use world::store::{self, Home, LOCK_WAIT, StoreError, view};
-use world::{clock, terminal};
+use engine::words::programs::{ReactionEnd, loop_document, reaction_variables};
+use world::process::{Call, ExitCause, FinishedProcess, Stop};
+use world::store::{Home, LOCK_WAIT, StoreError, view};
+use world::{clock, store, terminal};
 
 /// This machine, with crew's files in a home.
 #[derive(Clone, Copy)]
@@ -165,16 +161,47 @@ impl Checks for ThisMachine<'_> {
     }
 
     fn react(&self, of: &Loop, on: LoopMoment, tell: Tell<'_>, stop: Stop<'_>) -> Vec<ReactionEnd> {
-        reactions::run_reactions(self.0, of, on, tell, stop)
+        let reactions = of.contract.run.iter().flat_map(|run| &run.reactions);
+        let step = match on {
+            LoopMoment::IterationStart => LoopStep::PreHook,
+            _ => LoopStep::PostHook,
+        };
+        let mut ends = Vec::new();
+        for reaction in reactions.filter(|reaction| reaction.on == on) {
+            if stop() {
+                break;
+            }
+            tell(&RunEvent::StepStarted(step, &reaction.run));
+            ends.push(run_reaction(self.0, of, reaction, stop));
+        }
+        ends
     }
 }
 
-impl AgentRunner for ThisMachine<'_> {
-    fn prepare(&self, record: &Loop, run: &Run, handoff: Option<&Path>) -> PreparedAgent {
-        attempt::prepare_launch(self.0, record, run, handoff)
-    }
-
-    fn run(&self, ledger: &Ledger<'_>, run: &Run, asked: (&str, &Launch)) -> IterationRun {
-        attempt::run_agent(self.0, ledger, run, asked)
-    }
+fn run_reaction(home: &Home, subject: &Loop, reaction: &Reaction, stop: Stop<'_>) -> ReactionEnd {
+    let on = reaction.on;
+    let mut variables = reaction_variables(subject, on);
+    variables.extend(subject.state.owner().search_path.clone().map(|path| ("PATH", path)));
+    let input = loop_document(subject, on, clock::local_time()).to_string() + "\n";
+    let ended = Call::shell(&reaction.run, &subject.place.folder)
+        .envs(variables)
+        .input(input.as_bytes())
+        .within(Duration::from_secs(reaction.timeout_s))
+        .noted(home.groups_folder(&subject.id))
+        .run(stop);
+    let (verdict, exit) = match ended.as_ref().map(FinishedProcess::cause) {
+        Ok(ExitCause::Exit(0)) => (Verdict::Passed, Some(0)),
+        Ok(ExitCause::Exit(code)) => (Verdict::Failed, Some(code)),
+        Ok(ExitCause::TimedOut) => (Verdict::TimedOut, None),
+        Ok(_) => (Verdict::Unknown, None),
+        Err(_) => (Verdict::Failed, None),
+    };
+    let elapsed_ms = ended.as_ref().map_or(0, FinishedProcess::elapsed_ms);
+    let output = ended.map_or_else(|error| error.to_string(), |ended| plain_text(&ended.text()));
+    let tail = tail_of(&output, TAIL_CHARS);
+    ReactionEnd { on, run: reaction.run.clone(), verdict, exit, elapsed_ms, tail }
 }
+
+#[cfg(test)]
+#[path = "machine_tests.rs"]
+mod tests;

@@ -6,8 +6,8 @@
 
 use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
 
-use super::changes::RecordChange;
 use super::ports::Admission;
+use super::ports::RecordChange;
 use crate::drive::boundary::Boundary;
 use crate::drive::windows::{self, LoopTurn};
 use engine::boundary::decide::{Decision, Hold, spent_at_rest, wait_or_end};

@@ -57,7 +57,7 @@ impl Scene {
     }
 
     fn run_reactions(&self, on: LoopMoment) -> Vec<ReactionEnd> {
-        run_reactions(&self.open_home(), &self.subject, on, &|_| (), &|| false)
+        ThisMachine(&self.open_home()).react(&self.subject, on, &|_| (), &|| false)
     }
 
     fn with_timeout(mut self, seconds: u64) -> Self {
@@ -104,7 +104,7 @@ fn the_reactions_of_a_moment_run_in_order_even_after_a_failure() {
         assert!(begun_step.is_some_and(|run| run.starts_with("echo")), "{event:?}");
         begun.set(begun.get() + 1);
     };
-    run_reactions(&scene.open_home(), &scene.subject, LoopMoment::Finish, &begins, &|| false);
+    ThisMachine(&scene.open_home()).react(&scene.subject, LoopMoment::Finish, &begins, &|| false);
     assert_eq!(begun.get(), 3, "each is named as it begins");
 }
 
@@ -165,7 +165,7 @@ fn a_reaction_that_a_foreign_signal_or_the_end_of_the_run_kills_has_not_failed()
         asked.get() > 3
     };
     let ends =
-        run_reactions(&scene.open_home(), &scene.subject, LoopMoment::Finish, &|_| (), &stop);
+        ThisMachine(&scene.open_home()).react(&scene.subject, LoopMoment::Finish, &|_| (), &stop);
     assert_eq!(list_verdicts(&ends), [(Verdict::Unknown, None)]);
     assert!(!disk::exists(&scene.path("next")));
 }
@@ -189,5 +189,5 @@ fn only_the_end_of_a_long_output_is_kept() {
 #[test]
 fn a_loop_without_a_run_has_no_reactions() {
     let home = Home::at(Path::new("/nowhere"));
-    assert_eq!(run_reactions(&home, &a_loop(), LoopMoment::Finish, &|_| (), &|| false), []);
+    assert_eq!(ThisMachine(&home).react(&a_loop(), LoopMoment::Finish, &|_| (), &|| false), []);
 }
