@@ -1,18 +1,14 @@
 //! The verbs: each resolves what was typed, calls a driver or a reader, and prints. No other room
 //! prints.
 
-mod about;
 pub mod complete;
 mod control;
 mod fleet;
 pub mod hook;
-mod log;
 mod past;
 pub mod print;
-mod project;
-pub mod reporter;
 mod run;
-mod screen;
+mod setup;
 mod show;
 mod status;
 mod watch;
@@ -58,22 +54,22 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Handoff { words, kind, name } => {
             control::write_handoff(words, kind.as_deref(), name.as_deref())
         }
-        Verb::Install(arguments) => about::install_plugin(arguments),
+        Verb::Install(arguments) => setup::install_plugin(arguments),
         Verb::Uninstall { scope, client, yes } => {
-            about::uninstall_plugin(*scope, client.as_deref(), *yes)
+            setup::uninstall_plugin(*scope, client.as_deref(), *yes)
         }
-        Verb::Doctor(arguments) => about::run_doctor(arguments),
-        Verb::Init => project::init_settings(),
+        Verb::Doctor(arguments) => setup::run_doctor(arguments),
+        Verb::Init => setup::init_settings(),
         Verb::Config { schema: true, .. } => Ok(print_schema(help::SETTINGS_SCHEMA)),
-        Verb::Config { json, .. } => project::show_config(*json),
-        Verb::Trust { yes, forget } => project::trust_project(*yes, *forget),
+        Verb::Config { json, .. } => setup::show_config(*json),
+        Verb::Trust { yes, forget } => setup::trust_project(*yes, *forget),
         Verb::Fleet(FleetArgs { command: Some(command), .. }) => fleet::run_fleet_verb(command),
         Verb::Fleet(_) => Ok(print_schema(help::FLEET_SCHEMA)),
         Verb::Clean(arguments) => past::clean_records(arguments),
-        Verb::Demo(arguments) => about::play_demo(arguments),
+        Verb::Demo(arguments) => setup::play_demo(arguments),
         Verb::Completions { shell } => complete::print_script(shell),
-        Verb::Man { verbs } => about::print_man_page(verbs),
-        Verb::Version => Ok(about::print_version()),
+        Verb::Man { verbs } => setup::print_man_page(verbs),
+        Verb::Version => Ok(setup::print_version()),
     }
 }
 

@@ -6,8 +6,8 @@ use anyhow::{Context, Result, bail};
 use ratatui::crossterm::event::KeyCode;
 use ratatui::text::Text;
 
-use super::screen::FullScreen;
-use super::{leave_to_a_person, print, project, run, terminal_home, terminal_reading};
+use super::print::FullScreen;
+use super::{leave_to_a_person, print, run, setup, terminal_home, terminal_reading};
 use crate::drive::failure::failure_of;
 use crate::exit::Exit;
 use crate::fleet::attempt::remote::fetch_result;
@@ -88,7 +88,7 @@ fn run_fleet(arguments: &FleetRunArgs) -> Result<Exit> {
         .with_context(|| format!("cannot keep fleets in {}", home.root().display()))?;
     if !untrusted.is_empty() {
         let yes = arguments.yes;
-        project::ask_trust(&setup.repository, untrusted, yes, "go?", "started", "crew fleet run")?;
+        setup::ask_trust(&setup.repository, untrusted, yes, "go?", "started", "crew fleet run")?;
     }
     // This asks the remote, with git's current settings.
     for note in preflight::check_start(&home, setup, tasks)? {

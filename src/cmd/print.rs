@@ -1,26 +1,47 @@
-//! The only place that prints. Foreign text cannot control a terminal: all text is cleaned here,
-//! and the only codes are those written here and the colours of `report/colour.rs`. If the reader
-//! is gone, printing ends without an error.
+//! The only place that prints: text, the events of a run, and whole screens. Foreign text cannot
+//! control a terminal: all text is cleaned here, and the only codes are those written here, those
+//! of `ratatui` and the colours of `report/colour.rs`. If the reader is gone, printing ends without
+//! an error.
+//!
+//! The events of a run are the same lines on a pipe and on a terminal, which also has a live line
+//! below them; JSON for programs; hardly anything with `-q`. Their text comes from `report`.
 
-use std::io::{self, IsTerminal, Write, stderr, stdout};
+use std::collections::VecDeque;
+use std::io::{IsTerminal, Write, stderr, stdin, stdout};
 use std::path::Path;
+use std::sync::mpsc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+use std::{io, thread};
 
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
 use anyhow::bail;
 use clap::ColorChoice as Typed;
+use ratatui::crossterm::event;
+use ratatui::crossterm::event::{KeyEvent, KeyEventKind};
 use ratatui::crossterm::style::force_color_output;
+use ratatui::{DefaultTerminal, Frame};
 use serde_json::Value;
+use unicode_width::UnicodeWidthStr;
 
-use crate::report::colour::{self, BAD, QUIET, STRONG, mark_text};
-use crate::report::events::STAMP;
-use crate::report::layout::fold_text;
+use super::terminal_reading;
+use crate::report::colour::{BAD, QUIET, STRONG, mark_text};
+use crate::report::events::{Events, Live, ProgressLine, STAMP, Tone, progress_lines, terms_line};
+use crate::report::layout::{fit_line, fold_text};
+use crate::report::line::{event_notice, terminal_notice};
+use crate::report::{colour, page};
+use engine::events::{EventSink, RunEvent};
 use engine::failure::Failure;
+use engine::record::{Loop, Proof};
 use engine::text;
+use engine::text::clean_text;
+use readers::parse::arguments::OutputArgs;
+use world::clock::Stopwatch;
 use world::git::command;
 use world::process::Call;
 use world::process::signals::Signals;
-use world::{clock, terminal};
+use world::{clock, env, terminal};
 
 /// Turns colours on or off from now on: `--color`. With `auto` a terminal has colours, subject to
 /// `NO_COLOR`, `CLICOLOR_FORCE`, `CLICOLOR` and `TERM`.
@@ -87,7 +108,7 @@ pub fn fold_page(page: &str) -> String {
 
 /// Prints text without adding a line break; `false` when the reader is gone.
 pub fn offer(text: &str) -> bool {
-    write_out(&text::clean_text(text))
+    write_out(&clean_text(text))
 }
 
 /// Shows a difference, on a terminal through the person's pager. It is cleaned for a terminal and
@@ -139,7 +160,7 @@ pub fn agrees(question: &str) -> io::Result<bool> {
 /// Prints a file's content: byte for byte, except that it is cleaned for a terminal.
 pub fn bytes(content: &[u8]) {
     if stdout().is_terminal() {
-        write_out(&text::clean_text(&String::from_utf8_lossy(content)));
+        write_out(&clean_text(&String::from_utf8_lossy(content)));
     } else {
         let mut stream = stdout().lock();
         let _ = stream.write_all(content).and_then(|()| stream.flush());
@@ -164,12 +185,12 @@ fn write_out(text: &str) -> bool {
 
 /// Prints a remark on standard error that may be skipped.
 pub fn aside(text: &str) {
-    write_err(&mark_text(QUIET, &text::clean_text(text)));
+    write_err(&mark_text(QUIET, &clean_text(text)));
 }
 
 /// Prints on standard error.
 pub fn err(text: &str) {
-    write_err(&colour::mark_message(&text::clean_text(text), None, STRONG));
+    write_err(&colour::mark_message(&clean_text(text), None, STRONG));
 }
 
 /// Prints a failure that ends this crew.
@@ -183,8 +204,8 @@ pub fn failure(failure: &Failure) {
 }
 
 fn write_failure(failure: &Failure, mark: char) {
-    let text = format!("crew: {}", text::clean_text(&failure.text));
-    let hint = failure.hint.as_deref().map(text::clean_text);
+    let text = format!("crew: {}", clean_text(&failure.text));
+    let hint = failure.hint.as_deref().map(clean_text);
     write_err(&colour::mark_message(&text, hint.as_deref(), mark));
 }
 
@@ -192,4 +213,271 @@ fn write_err(text: &str) {
     let mut stream = stderr().lock();
     let text = colour::paint_marks(&end_line(text), has_colour(&stream));
     let _ = stream.write_all(text.as_bytes());
+}
+
+/// The most lines of the block above the live line.
+const BLOCK_LINES: usize = 5;
+/// The rows of the terminal that the block leaves free.
+const ROWS_LEFT: usize = 4;
+/// The marks before the live line, which follow each other while crew works.
+const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+/// The time that each of them is shown, in milliseconds.
+const SPINNER_MS: u64 = 100;
+
+/// Prints a run's events.
+#[derive(Debug)]
+pub struct Reporter {
+    output: OutputArgs,
+    events: Option<Events>,
+    screen: Option<Screen>,
+    /// Whether the loop's user wants notices at a terminal.
+    wants_notices: bool,
+}
+
+impl Reporter {
+    /// The reporter that fits this process's output and the environment.
+    pub fn new(output: OutputArgs) -> Self {
+        let is_live = !output.json && !output.quiet && has_a_screen();
+        Self {
+            output,
+            events: if output.json { Some(Events::default()) } else { None },
+            screen: if is_live { Some(Screen::new()) } else { None },
+            wants_notices: false,
+        }
+    }
+
+    fn print_line(&mut self, line: &ProgressLine) {
+        let OutputArgs { json, quiet, .. } = self.output;
+        if quiet && line.tone == Tone::Plain {
+            return;
+        }
+        if quiet || json {
+            self.print_err(&fold_page(&line.text));
+        } else {
+            self.print_above(page, &colour::mark_heads(&line.text, fold_page));
+        }
+    }
+
+    fn print_err(&mut self, text: &str) {
+        self.print_above(err, text);
+    }
+
+    /// Prints above the live line.
+    fn print_above(&mut self, print: fn(&str), text: &str) {
+        let Some(screen) = &mut self.screen else { return print(text) };
+        write_codes(&screen.take_drawn());
+        print(text);
+        screen.draw();
+    }
+
+    fn print_end(&mut self, record: &Loop, text: &str) {
+        self.screen = None;
+        match self.output {
+            OutputArgs { quiet: true, .. } => {}
+            OutputArgs { json: true, .. } => self.print_err(text),
+            _ => self.print_above(page, &format!("\n{text}")),
+        }
+        let proof = record.state.end().ending().as_ref().and_then(|ending| ending.proof);
+        if proof == Some(Proof::Claimed) {
+            let whose = match record.contract.promise {
+                Some(_) => "on the agent's word alone",
+                None => "at its limit",
+            };
+            self.print_err(&format!("crew: completed {whose}: nothing was checked"));
+        }
+    }
+}
+
+impl EventSink for Reporter {
+    fn on_event(&mut self, event: &RunEvent<'_>) {
+        let is_shown_whole = self.output.verbose && matches!(event, RunEvent::Said(_));
+        if !is_shown_whole && let Some(screen) = &mut self.screen {
+            screen.on_event(event);
+        }
+        if matches!(event, RunEvent::Said(_)) && !self.output.verbose {
+            return;
+        }
+        // Nothing is shown before the loop's own settings are known.
+        if let RunEvent::Started(record) | RunEvent::Resumed(record) = event {
+            self.wants_notices = self.screen.is_some() && !record.contract.silent;
+            if self.screen.is_some() {
+                self.print_above(folded_heads, &terms_line(record));
+            }
+        }
+        if self.wants_notices
+            && let Some(text) = event_notice(event, clock::local_time())
+            && let Some(codes) = terminal_notice(&text, &env::text)
+        {
+            write_codes(&codes);
+        }
+        if let Some(events) = &mut self.events {
+            json(&events.render_event(event, clock::now().wall));
+        }
+        match event {
+            RunEvent::Said(text) if !self.output.json => self.print_above(out, text),
+            RunEvent::Noted(text) if !self.output.quiet => self.print_err(&format!("crew: {text}")),
+            RunEvent::Said(_) | RunEvent::Noted(_) => {}
+            _ => {
+                for line in progress_lines(event, clock::local_time()) {
+                    self.print_line(&line);
+                }
+            }
+        }
+        if let RunEvent::Finished { record, page, .. } = event {
+            self.print_end(record, &page::render_page(page, terminal_reading()));
+        }
+    }
+
+    fn on_tick(&mut self) {
+        if let Some(screen) = &mut self.screen {
+            screen.draw();
+        }
+    }
+}
+
+/// Whether a line can be redrawn: both streams are a terminal that can move its cursor, and nobody
+/// keeps its output as a log.
+pub fn has_a_screen() -> bool {
+    let is_smart = env::text("TERM").is_some_and(|term| term != "dumb");
+    stdout().is_terminal() && stderr().is_terminal() && is_smart && env::text("CI").is_none()
+}
+
+/// The live line on a terminal, below a block with what the agent did last. Everything else is
+/// printed above both. No colour: nothing needs it, and `NO_COLOR` is obeyed.
+#[derive(Debug)]
+struct Screen {
+    live: Live,
+    /// What the agent did last in this iteration.
+    block: VecDeque<String>,
+    /// The time since the current activity began.
+    activity: Stopwatch,
+    /// The lines that are drawn now.
+    drawn: Vec<String>,
+}
+
+impl Screen {
+    fn new() -> Self {
+        let (live, activity) = (Live::default(), Stopwatch::start());
+        Self { live, block: VecDeque::new(), activity, drawn: Vec::new() }
+    }
+
+    /// Applies an event. What the agent says is drawn at the next tick: it may say much at once.
+    fn on_event(&mut self, event: &RunEvent<'_>) {
+        match event {
+            RunEvent::Said(text) => {
+                let lines = text.lines().filter(|line| !line.trim().is_empty());
+                self.block.extend(lines.map(|line| format!("  {line}")));
+                self.block.drain(..self.block.len().saturating_sub(BLOCK_LINES));
+                return;
+            }
+            RunEvent::IterationStarted(_) | RunEvent::IterationEnded { .. } => self.block.clear(),
+            _ => {}
+        }
+        if self.live.on_event(event) {
+            self.activity = Stopwatch::start();
+        }
+        self.draw();
+    }
+
+    /// Draws the block and the line again if they have changed.
+    fn draw(&mut self) {
+        let rows = usize::from(terminal::count_rows().unwrap_or(24));
+        let skipped = self.block.len().saturating_sub(rows.saturating_sub(ROWS_LEFT));
+        let columns = terminal::count_columns().map_or(usize::MAX, usize::from);
+        let elapsed_ms = self.activity.elapsed_ms();
+        let spinner = SPINNER[(elapsed_ms / SPINNER_MS) as usize % SPINNER.len()];
+        let (minutes, seconds) = (elapsed_ms / 60_000, elapsed_ms / 1000 % 60);
+        let line = self.live.line(clock::now().wall);
+        let line = format!("{spinner} {:02}:{:02}:{seconds:02} {line}", minutes / 60, minutes % 60);
+        let lines = self.block.iter().skip(skipped).chain([&line]);
+        // How wide a tab is depends on where it begins.
+        let lines = lines.map(|line| clean_text(line).replace('\t', "    "));
+        let lines: Vec<String> = lines.map(|line| fit_line(&line, columns)).collect();
+        if lines != self.drawn {
+            write_codes(&(self.take_drawn() + &lines.join("\r\n")));
+            self.drawn = lines;
+        }
+    }
+
+    /// The codes that remove what is drawn, in as many rows as a narrower terminal wraps it into.
+    fn take_drawn(&mut self) -> String {
+        let columns = terminal::count_columns().map_or(usize::MAX, usize::from);
+        let rows = self.drawn.drain(..).map(|line| line.width().div_ceil(columns).max(1));
+        match rows.sum::<usize>() {
+            0 => String::new(),
+            rows => format!("\r\x1b[2K{}", "\x1b[A\x1b[2K".repeat(rows - 1)),
+        }
+    }
+}
+
+/// Removes the line.
+impl Drop for Screen {
+    fn drop(&mut self) {
+        write_codes(&self.take_drawn());
+    }
+}
+
+/// A whole terminal and its keys.
+#[derive(Debug)]
+pub struct FullScreen {
+    terminal: DefaultTerminal,
+    keys: Receiver<KeyEvent>,
+}
+
+impl FullScreen {
+    /// Whether there is a terminal that can be used as a whole.
+    pub fn is_possible() -> bool {
+        let is_smart = env::text("TERM").is_some_and(|term| term != "dumb");
+        stdin().is_terminal() && stdout().is_terminal() && is_smart
+    }
+
+    /// Takes the terminal. A panic restores it before its message is printed.
+    pub fn open() -> io::Result<Self> {
+        Ok(Self { terminal: ratatui::try_init()?, keys: read_keys() })
+    }
+
+    /// Its columns and rows.
+    pub fn size(&self) -> io::Result<(usize, usize)> {
+        let size = self.terminal.size()?;
+        Ok((size.width.into(), size.height.into()))
+    }
+
+    /// Draws a frame; only what changed is written.
+    pub fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
+        self.terminal.draw(draw).map(drop)
+    }
+
+    /// The next key within `wait`; `None` without one.
+    pub fn next_key(&self, wait: Duration) -> io::Result<Option<KeyEvent>> {
+        match self.keys.recv_timeout(wait) {
+            Ok(key) => Ok(Some(key)),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(io::Error::other("the terminal is gone")),
+        }
+    }
+}
+
+/// Reads the keys in a separate thread, which ends with the process: the library never returns from
+/// reading a terminal that is gone, and the board must.
+fn read_keys() -> Receiver<KeyEvent> {
+    let (sender, keys) = mpsc::channel();
+    thread::spawn(move || {
+        while let Ok(event) = event::read() {
+            let key = event.as_key_event().filter(|key| key.kind != KeyEventKind::Release);
+            if key.is_some_and(|key| sender.send(key).is_err()) {
+                return;
+            }
+        }
+    });
+    keys
+}
+
+/// Restores the terminal. A panic has done that already, and a second time would move the cursor
+/// into its message.
+impl Drop for FullScreen {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            ratatui::restore();
+        }
+    }
 }

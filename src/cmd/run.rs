@@ -1,7 +1,7 @@
 //! `crew run`, `crew resume` and `crew drive`: begin, resume or take over a loop of fresh processes
 //! and drive it to the page at its end. `crew fleet attempt` does so for a task, as an executor.
 
-use super::reporter::Reporter;
+use super::print::Reporter;
 use super::{
     current_checkout, find_requested, find_task_or_fleet, print, refuse_an_agent, terminal_home,
 };

@@ -4,8 +4,8 @@
 //! read again only when its file has changed, so a thousand loops cost little.
 
 use super::control::not_for_an_agent;
-use super::log::last_steps;
-use super::screen::FullScreen;
+use super::print::FullScreen;
+use super::show::last_steps;
 use super::{
     actor, control as replies, find_requested, leave_to_a_person, list_reading, print,
     refuse_an_agent, terminal_home, terminal_reading,
