@@ -41,9 +41,9 @@ const COLUMNS_MAX: usize = 120;
 const PROMPT_ROWS: usize = 2;
 /// The time between two looks of `--watch`.
 const LOOK: Duration = Duration::from_millis(500);
-/// The most leftovers that a clean lists.
+/// The maximum number of leftovers that a clean lists.
 const LISTED_MAX: usize = 30;
-/// The most lines of a log or a journal that are printed.
+/// The maximum number of lines in a log or a journal printed.
 const END_LINES: usize = 20;
 /// The size of the end of a log that is read, in bytes.
 const LOG_BYTES: u64 = 16 << 10;

@@ -118,7 +118,7 @@ pub fn show_history(arguments: &HistoryArgs) -> Result<Exit> {
     Ok(Exit::SUCCESS)
 }
 
-/// The most files that are named of those written, and of those removed.
+/// The maximum number of files named of those written, and of those removed.
 const FILES_NAMED: usize = 10;
 
 /// Restores the working tree of an iteration, which the last word names.

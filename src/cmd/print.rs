@@ -215,7 +215,7 @@ fn write_err(text: &str) {
     let _ = stream.write_all(text.as_bytes());
 }
 
-/// The most lines of the block above the live line.
+/// The maximum number of lines in the block above the live line.
 const BLOCK_LINES: usize = 5;
 /// The rows of the terminal that the block leaves free.
 const ROWS_LEFT: usize = 4;

@@ -39,7 +39,7 @@ use world::process::signals::Signals;
 use world::store::Home;
 use world::{env, logs, terminal};
 
-/// The most characters of a task that a question shows.
+/// The maximum number of characters in a task that a question shows.
 const TASK_CHARS: usize = 60;
 
 /// Runs a loop, shows its first prompt, or lists procedures.

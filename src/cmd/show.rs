@@ -167,7 +167,7 @@ fn show_iteration(
     Ok(Exit::SUCCESS)
 }
 
-/// The most bytes of a log that are shown; more are not kept.
+/// The maximum number of bytes shown of a log; no more are kept.
 const SHOWN: u64 = 20 << 20;
 /// The bytes of earlier output that `-f` shows.
 const BEFORE: u64 = 16 << 10;

@@ -98,11 +98,11 @@ const PAGE_MS: u64 = 3_000;
 const LOG_LITTLE: u64 = 128 << 10;
 /// The same for a log that fills the screen.
 const LOG_MUCH: u64 = 1 << 20;
-/// The most iterations below the list.
+/// The maximum number of iterations below the list.
 const ITERATIONS: usize = 30;
 /// The most of the agent's last steps below the list.
 const ACTIVITY: usize = 6;
-/// The most lines of a text that is opened.
+/// The maximum number of lines in a text that is opened.
 const LINES_MAX: usize = 50_000;
 
 /// Shows the board until a person or a signal ends it.

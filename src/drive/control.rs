@@ -16,7 +16,7 @@ use readers::clients::next_step;
 use world::clock;
 use world::store::{self, Held, Home, LOCK_WAIT, view, wakes};
 
-/// The most messages to the agent that may be queued.
+/// The maximum number of messages to the agent that may be queued.
 const WORDS_MAX: usize = 5;
 
 /// What became of a request to pause a loop.

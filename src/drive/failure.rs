@@ -11,7 +11,7 @@ use engine::text::one_line;
 use world::files::disk::Refused;
 use world::store::StoreError;
 
-/// The most characters of an error on one line.
+/// The maximum number of characters in an error on one line.
 const SHORT_CHARS: usize = 1000;
 
 /// What a person reads of an error.

@@ -34,7 +34,7 @@ const DIGEST_BYTES: u64 = 4096;
 /// How many messages of a transcript are remembered, and how many transcripts of agents.
 const MESSAGES: usize = 3;
 const AGENTS: usize = 64;
-/// The most transcripts of agents that are looked through in one session.
+/// The maximum number of transcripts of agents that are searched in one session.
 const AGENTS_LISTED: usize = 2000;
 /// An agent that has written nothing for this long has written its last message completely.
 const QUIET: TimeDelta = TimeDelta::seconds(60);

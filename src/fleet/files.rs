@@ -8,7 +8,7 @@ use engine::fleet::TaskId;
 use world::files::{disk, tree};
 use world::store::{Home, hash};
 
-/// The most names that are read in a folder here.
+/// The maximum number of names read in a folder here.
 const NAMES_MAX: usize = 60_000;
 /// The digits that distinguish the remotes of fleets of one name.
 const URL_DIGITS: usize = 8;

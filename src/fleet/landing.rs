@@ -29,11 +29,11 @@ use world::slots::{Slot, SlotQueue};
 use world::store::Home;
 use world::{clock, git, slots};
 
-/// The most characters of a commit's subject.
+/// The maximum number of characters in a commit's subject.
 const SUBJECT_CHARS: usize = 72;
-/// The most characters of a task's first line.
+/// The maximum number of characters in a task's first line.
 const FIRST_CHARS: usize = 1000;
-/// The most files that a refusal names.
+/// The maximum number of files that a refusal names.
 const NAMED_MAX: usize = 5;
 /// The pause between two polls of the queue for a slot.
 const SLOT_LOOK: Duration = Duration::from_millis(200);
@@ -296,9 +296,9 @@ const PATIENCE: RetryPolicy = RetryPolicy::growing(Duration::from_secs(1), Durat
     .within(Duration::from_secs(30 * 60));
 /// The longest that one command may take.
 const WITHIN: Duration = Duration::from_secs(120);
-/// The most characters of its output that a refusal shows.
+/// The maximum number of characters in its output that a refusal shows.
 const TAIL_CHARS: usize = 300;
-/// The most characters of an address.
+/// The maximum number of characters in an address.
 const ADDRESS_CHARS: usize = 300;
 /// Which requests of a branch are listed, and what of each.
 const LISTED: &str = "--state all --json url,headRefOid,state,mergeCommit";

@@ -23,7 +23,7 @@ use world::{git, slots};
 
 /// What has to be free on the disk beside the clones, in bytes.
 const SPARE_BYTES: u64 = 100 << 20;
-/// The most refs or submodules that a sentence names.
+/// The maximum number of refs or submodules that a sentence names.
 const NAMED_MAX: usize = 5;
 
 /// Checks everything a start needs. Returns notes for the user, one sentence each.

@@ -25,13 +25,13 @@ use readers::parse::remote::{MESSAGE_BYTES, is_ref_name};
 
 /// The format that this crew writes, and the newest that it reads.
 pub const SCHEMA: u32 = 1;
-/// The most bytes of a record: with a title it is the message of a commit.
+/// The maximum number of bytes in a record: with a title it is the message of a commit.
 pub const RECORD_BYTES_MAX: usize = MESSAGE_BYTES - 1024;
-/// The most messages that wait for a task's loop.
+/// The maximum number of messages that wait for a task's loop.
 pub const MESSAGES_MAX: usize = 5;
-/// The most attempts at one task that are believed of a record.
+/// The maximum number of attempts at one task that are believed of a record.
 const ATTEMPTS_MAX: u32 = 1_000_000;
-/// The most characters of an executor's name of a job.
+/// The maximum number of characters in an executor's name of a job.
 const JOB_CHARS: usize = 200;
 
 /// A fleet: what holds for all of its tasks, and each of them.
@@ -81,7 +81,7 @@ pub struct FleetSetup {
 /// What all tasks of a fleet may use together.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetLimits {
-    /// The most iterations at once; 0 leaves it to the machine, or to the executor.
+    /// The maximum number of iterations at once; 0 leaves it to the machine, or to the executor.
     pub slots: u32,
     /// Millionths of a US dollar for all tasks together; 0 for an unlimited cost.
     pub max_cost_micros: u64,

@@ -31,11 +31,11 @@ use world::process::signals::Signals;
 use world::store::{Home, LOCK_WAIT, hash};
 use world::{env, fault, host};
 
-/// The most fleets that are listed.
+/// The maximum number of fleets listed.
 const FLEETS_MAX: usize = 1000;
 /// Longer than a process that only tests the lock keeps it.
 const LOCK_LOOK: Duration = Duration::from_millis(50);
-/// The most bytes that are read of a lock's text about its holder, and of a home's id.
+/// The maximum number of bytes read of a lock's text about its holder, and of a home's id.
 const HOLDER_BYTES: u64 = 4096;
 /// The least time between two batched writes to the remote.
 const BATCH_MS: u64 = 3_000;
@@ -44,8 +44,8 @@ const RENEW_MS: u64 = 60_000;
 /// How long the remote's record must not change before `--replace-coordinator` takes it: five
 /// renewals, on this machine's own clock while it is awake.
 const STALE_MS: u64 = 5 * RENEW_MS;
-/// The most milliseconds that count between two reads: in a longer gap the remote was away, and
-/// the record could not have been renewed either.
+/// The maximum number of milliseconds that count between two reads: in a longer gap the remote was
+/// away, and the record could not have been renewed either.
 const GAP_MS: u64 = 30_000;
 /// The digits in the name of a home.
 const HOME_DIGITS: usize = 16;

@@ -24,7 +24,7 @@ use engine::view::{
 const ENDED_HOURS: i64 = 24;
 /// The same for one that needs a person.
 const BLOCKED_HOURS: i64 = 7 * 24;
-/// The most characters of a row's news or task; the terminal cuts them further.
+/// The maximum number of characters in a row's news or task; the terminal cuts them further.
 const NEWS_CHARS: usize = 200;
 
 /// What a key asks for.

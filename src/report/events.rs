@@ -183,9 +183,10 @@ pub fn status_json(loops: &[LoopView<'_>]) -> Json {
 
 /// The time of day before every line of a run, on a terminal and on a pipe.
 pub const STAMP: &str = "[%H:%M:%S]";
-/// The most characters of the reason why something ended or failed, with the hint at its end.
+/// The maximum number of characters in the reason why something ended or failed, with the hint at
+/// its end.
 const WHY_MAX: usize = 500;
-/// The most lines shown of a check that did not pass.
+/// The maximum number of lines shown of a check that did not pass.
 const TAIL_LINES: usize = 2;
 
 /// The importance of a line: `-q` shows only what went wrong.

@@ -154,7 +154,7 @@ pub fn status_line(subject: &Loop, at: DateTime<FixedOffset>) -> String {
     verdict_text(subject, at) + &proof.unwrap_or_default()
 }
 
-/// The most characters of a question on a line.
+/// The maximum number of characters in a question on a line.
 const LINE_CHARS: usize = 80;
 
 /// The part of a boundary's line about the questions of the iteration that has just ended.

@@ -79,9 +79,9 @@ pub fn totals_line(totals: &Totals, is_whole: bool) -> String {
     words::render_row("totals.j2", &values)
 }
 
-/// The most characters of a reason.
+/// The maximum number of characters in a reason.
 const WHY_CHARS: usize = 60;
-/// The most loops that are named.
+/// The maximum number of loops named.
 const NAMED: usize = 8;
 
 /// An open rate window, or one that loops still wait for, with these loops by their turns.

@@ -13,9 +13,9 @@ use std::fmt::Write as _;
 
 /// The rows of the end of the page, and of the shell's prompt below it.
 const ROWS_TAKEN: usize = 6;
-/// The most lines of a reason.
+/// The maximum number of lines in a reason.
 const WHY_LINES: usize = 2;
-/// The most loops whose pages are read: each compares a working tree.
+/// The maximum number of loops whose pages are read: each compares a working tree.
 const PAGES: usize = 20;
 /// The headings, from the top; the index of one identifies its part of the page.
 const HEADINGS: [&str; 5] = ["NEEDS YOU", "ENDED", "RUNNING", "WAITING", "FLEETS"];

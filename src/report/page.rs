@@ -16,9 +16,9 @@ use unicode_width::UnicodeWidthStr;
 
 /// The column at which the values of the rows begin.
 const INDENT: usize = 10;
-/// The most columns of the task.
+/// The maximum number of columns of the task.
 const TASK_COLUMNS: usize = 100;
-/// The most lines of the task.
+/// The maximum number of lines in the task.
 const TASK_LINES: usize = 3;
 /// The widest column of files.
 const FILES: usize = 22;
@@ -196,7 +196,7 @@ fn push_labelled(text: &mut String, name: &str, value: &str) {
     let _ = writeln!(text, "  {} {value}", colour::mark_quiet(&format!("{name:<7}")));
 }
 
-/// The most characters of a task that its line shows.
+/// The maximum number of characters in a task that its line shows.
 const TASK_CHARS_MAX: usize = 80;
 
 /// Renders the page. `commands` are the program and the arguments of each agent, the loop's own

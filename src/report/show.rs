@@ -26,7 +26,7 @@ use engine::view::{Fact, IterationLine, LoopView, Page};
 
 /// The width below which an event is shown below its time, not beside it.
 const NARROW: usize = 60;
-/// The most chapters on a page for people; the newest are shown.
+/// The maximum number of chapters on a page for people; the newest are shown.
 const CHAPTERS_MAX: usize = 200;
 
 /// The contents of the story page.

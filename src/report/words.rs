@@ -71,7 +71,7 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("setup.j2", include_str!("templates/setup.j2")),
     ("totals.j2", include_str!("templates/totals.j2")),
 ];
-/// The most characters of a person's or the agent's words in a line.
+/// The maximum number of characters in a person's or the agent's words in a line.
 const WORDS_MAX: usize = 120;
 
 static PAGES: LazyLock<Environment<'static>> = LazyLock::new(|| {

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{File, none, pattern, product_of, product_source};
 
-/// The most product files directly in a folder.
+/// The maximum number of product files directly in a folder.
 const FILES_MAX: usize = 15;
-/// The most files that give a type methods.
+/// The maximum number of files that give a type methods.
 const IMPL_FILES_MAX: usize = 2;
 /// Folders with more files, until they are sorted.
 const FULL: &[&str] = &["crates/engine/src"];

@@ -96,7 +96,7 @@ pub fn read_output(output: &str, prompt: &str, task: &str, promise: Option<&Prom
     read(&plain_text(output), promise)
 }
 
-/// What the text of a correctly placed tag claims.
+/// What the contents of a correctly placed tag claim.
 fn judge(said: &str, is_exact: bool, promise: Option<&Promise>) -> Claim {
     let said = normalize_text(said);
     let is_promise = promise.is_some_and(|promise| promise.as_str() == said);
@@ -172,7 +172,7 @@ impl<'message> Line<'message> {
         }
     }
 
-    /// Whether the line is the text a tag would hold, perhaps in bold, in quotes or as a sentence.
+    /// Whether the line is what a tag would contain, perhaps in bold, in quotes or as a sentence.
     fn is_bare_claim(&self, promise: Option<&Promise>) -> bool {
         let bare = self.text.trim_matches(|c: char| c.is_whitespace() || "*_`\"'.!".contains(c));
         let texts = [self.text, bare].map(normalize_text);
@@ -247,7 +247,7 @@ fn ends_with(text: &str, tag: &str) -> bool {
 pub enum NearMiss {
     /// A tag is somewhere before the last line.
     NotLastLine,
-    /// The last line holds more than the tag.
+    /// The last line contains more than the tag.
     NotAlone,
     /// The tag is on the last line but has another text.
     WrongText {
@@ -333,7 +333,7 @@ pub(super) fn ends_in_the_task(message: &str, task: &str) -> bool {
     task.len() > last.len() && visible_letters(message).ends_with(&task)
 }
 
-/// The visible characters of a text that are not white space.
+/// The visible characters of a string, without white space.
 fn visible_letters(text: &str) -> String {
     text.chars().filter(|letter| !letter.is_whitespace() && !is_unseen(*letter)).collect()
 }

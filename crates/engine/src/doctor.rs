@@ -31,9 +31,9 @@ pub enum Severity {
 /// A machine or a cluster as it was examined.
 #[derive(Debug)]
 pub struct Examination {
-    /// What was looked at, with what is there.
+    /// What was examined, and what was found.
     pub rows: Vec<(&'static str, String)>,
-    /// The same for programs: an object.
+    /// The findings for programs, as a JSON object.
     pub facts: Value,
     pub findings: Vec<Finding>,
 }
@@ -89,7 +89,8 @@ pub struct Product {
     pub newest_tried: Version,
     /// What older versions lack.
     pub older_lacks: &'static str,
-    /// The client's data folder for a crew plugin that one session was given and nobody installed.
+    /// The client's data folder for a crew plugin that was passed to one session and never
+    /// installed.
     pub given: &'static str,
 }
 

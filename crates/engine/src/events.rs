@@ -59,7 +59,7 @@ pub enum RunEvent<'a> {
     Unsaved { why: &'a str },
     /// A person asked for the end; the agent is being stopped.
     Stopping,
-    /// The loop is over. It can be resumed from here only if the record holds the end: `saved`.
+    /// The loop is over. It can be resumed from here only if its end was recorded (`saved`).
     Finished { record: &'a Loop, page: &'a Page, saved: bool },
 }
 

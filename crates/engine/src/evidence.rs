@@ -17,7 +17,7 @@ use crate::usage::{Usage, tokens_text};
 /// How much of a check's or an agent's error output is kept, in characters.
 pub const TAIL_CHARS: usize = 2000;
 
-/// What is reported of an answer that the token limit cut.
+/// The report about an answer that the token limit truncated.
 pub const CUT: &str = "the answer was cut by the token limit";
 
 /// The summary of one boundary.
@@ -41,7 +41,7 @@ pub struct Evidence {
     /// The end of the agent's standard error, if the end of its process was the failure; else
     /// empty.
     pub errors: String,
-    /// Why the iteration did not run, or not to its end; `None` if it did.
+    /// Why the iteration did not run or did not finish; `None` if it finished.
     pub skipped: Option<String>,
     /// Why crew ended the agent where that was not a failure; `None` if it ended by itself.
     pub ended: Option<String>,
@@ -64,12 +64,12 @@ pub struct Evidence {
     pub said: Option<String>,
     /// The user's messages to the agent that the next prompt has.
     pub words: Vec<String>,
-    /// Whether the token limit cut the answer.
+    /// Whether the token limit truncated the answer.
     pub cut: bool,
 }
 
 impl Evidence {
-    /// Why the iteration did not run to its end, where that was not a failure.
+    /// Why the iteration did not finish, if that was not a failure.
     pub fn unended(&self) -> Option<String> {
         self.broken_off().or_else(|| self.ended.clone())
     }
@@ -112,7 +112,7 @@ impl Evidence {
         percent.or_else(|| Some(format!("{} tokens", tokens_text(self.context_tokens?))))
     }
 
-    /// Whether an iteration that ran to its end used what its agent did not report.
+    /// Whether an iteration finished without a report of its usage.
     pub fn hides_its_use(&self) -> bool {
         self.skipped.is_none() && self.usage.is_none()
     }
@@ -159,7 +159,7 @@ pub enum ClaimResult {
 pub enum Progress {
     Made,
     None,
-    /// Nothing could be looked at; unknown never stalls a loop.
+    /// The tree could not be examined; unknown progress never stalls a loop.
     #[default]
     Unknown,
 }
@@ -236,15 +236,16 @@ pub struct CheckResult {
     /// Its exit status; `None` if it did not exit by itself.
     pub exit: Option<i32>,
     pub elapsed_ms: u64,
-    /// The last lines of its output; empty for a check that passed.
+    /// The last lines of its output, of bounded length. In the evidence it is empty for a check
+    /// that passed.
     // Bounded; outside of the evidence also that of a check that passed.
     pub tail: String,
     /// Why it did not pass, with the remedy, if no agent can change the reason; else `None`. In a
     /// sentence the command comes before it. Not in the evidence.
     #[serde(skip)]
     pub incurable: Option<String>,
-    /// Whether it failed because a program was not found, or could not be run: that is no failure
-    /// of what it checks. Not in the evidence.
+    /// Whether it failed because a program was not found or could not be run, which is not a
+    /// failure of what it checks. Not part of the evidence.
     #[serde(skip)]
     pub program_missing: bool,
     /// What its output said about tests; `None` if it spoke of none. Not in the evidence.
@@ -276,7 +277,7 @@ impl CheckResult {
 /// Why checks that pass do not show that the work made them pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoProofCause {
-    /// The final tree is the one that the loop found.
+    /// The final tree is the same as at the start.
     NothingChanged,
     /// The only run that did not pass found no program.
     ProgramMissing,
@@ -341,7 +342,7 @@ pub fn describe_evidence(evidence: &Evidence) -> Vec<String> {
     parts
 }
 
-/// Whether an iteration has results, so that nobody has said that it changed nothing.
+/// Whether an iteration has results, so that it is wrong to say it changed nothing.
 pub fn has_results(evidence: &Evidence) -> bool {
     !list_results(evidence).is_empty()
 }
@@ -381,7 +382,8 @@ fn describe_red_check(check: &CheckResult) -> String {
     format!("{run} {} of {} {}{was}", tests.failed(), tests.total(), tests.verb())
 }
 
-/// The same with what else happened: a claim that was accepted, a failure, an early end.
+/// Lists the results of an iteration, and what else happened: an accepted claim, a failure, an
+/// early end.
 pub fn list_findings(evidence: &Evidence) -> Vec<String> {
     let mut parts = describe_evidence(evidence);
     if evidence.claim == ClaimResult::Accepted {
@@ -446,7 +448,7 @@ mod cause_tests {
             ("1 b!", "2", true),
             ("1 b!", "1", false),
             ("0 a! b!", "0", true),
-            // It could not be built, or speaks of no test.
+            // It could not be built, or reported no test.
             ("", "3", true),
             ("", "", true),
             ("1 b!", "", true),

@@ -17,7 +17,7 @@ pub enum FailureKind {
     Interrupted,
 }
 
-/// An error with a hint. Both texts are lowercase fragments without a full stop.
+/// An error with a hint. Both are lowercase fragments without a full stop.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{text}")]
 pub struct Failure {
@@ -49,7 +49,7 @@ impl Failure {
         self.join_with(&format!("\n{HINT} "))
     }
 
-    /// The same on one line.
+    /// The error and its hint on one line.
     pub fn in_a_line(&self) -> String {
         let lines: Vec<&str> = self.text.lines().map(str::trim).collect();
         Self { text: lines.join(" "), ..self.clone() }.join_with(&format!("; {HINT} "))
@@ -64,7 +64,7 @@ impl Failure {
     }
 }
 
-/// Returns a [`Failure`] as an error: a text and a hint, each a format string or a value.
+/// Returns a [`Failure`] as an error: a message and a hint, each a format string or a value.
 #[macro_export]
 macro_rules! refuse {
     ($text:literal, $($hint:tt)+) => { $crate::refuse!(format!($text), $($hint)+) };

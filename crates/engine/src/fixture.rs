@@ -178,7 +178,7 @@ pub fn facts(claim: Claim) -> Facts {
     }
 }
 
-/// The page of a loop that has this story, whose work nobody looked at.
+/// The page of a loop with this story, whose changes were not examined.
 pub fn a_page(record: &Loop, story: &Story) -> Page {
     Page::from_inputs(&PageInputs {
         view: LoopView::from_record(record, at(3600).wall.fixed_offset()),

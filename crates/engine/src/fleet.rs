@@ -49,7 +49,7 @@ pub enum LandingMode {
 
 /// The priority of a task that names none.
 pub const USUAL_PRIORITY: u8 = 5;
-/// The most urgent priority; 0 is the least.
+/// The most urgent priority; 0 is the least urgent.
 pub const MAX_PRIORITY: u8 = 9;
 
 /// A task of a fleet, complete: the words of `[task]` in fleet.toml are among its own.
@@ -77,7 +77,7 @@ impl FleetTask {
     }
 }
 
-/// The most files that a sentence names.
+/// The maximum number of files that a sentence names.
 const NAMED_MAX: usize = 5;
 /// Names the ignored files that new working trees get: a landing may not change it.
 pub const INCLUDE: &str = ".worktreeinclude";
@@ -93,7 +93,7 @@ pub enum Refusal {
     Red { run: String, output: String },
     /// It changes this path, which only a person may.
     Folder(String),
-    /// The main branch moved again and again, or lost commits that this branch still holds.
+    /// The main branch kept moving, or lost commits that this branch still has.
     Moved(String),
     /// What it refers to, a commit of a submodule or a file of git LFS, is not on its remote.
     Incomplete(String),
@@ -120,7 +120,7 @@ impl Refusal {
         format!("{kind}: {}", self.reason_text())
     }
 
-    /// The same without its kind.
+    /// The reason without its kind.
     pub fn reason_text(&self) -> String {
         match self {
             Self::Conflict(files) => {
@@ -133,7 +133,7 @@ impl Refusal {
         }
     }
 
-    /// The same without what a command printed, which its sentence does not have.
+    /// The refusal without the output of a command, which its sentence does not include.
     pub fn without_output(&self) -> Self {
         match self {
             Self::Red { run, .. } if !run.is_empty() => {
@@ -144,9 +144,9 @@ impl Refusal {
     }
 }
 
-/// The first path that belongs to the fleet itself or to crew: the folder of tasks and what is
-/// above it, the list of files for new working trees, and the folder where crew keeps its own.
-/// Letters that differ only in case are the same, as on the disks of many people.
+/// The first path that belongs to the fleet itself or to crew: the task folder and its parents, the
+/// list of files for new working trees, and crew's own folder. Paths that differ only in case count
+/// as the same, as on case-insensitive disks.
 pub fn touches_the_fleet<'a>([folder, own]: [&str; 2], changed: &'a [String]) -> Option<&'a str> {
     let folder = folder.to_lowercase();
     let first = changed.iter().find(|path| {
@@ -179,16 +179,16 @@ pub fn without_markers(files: &[String]) -> Option<Check> {
     Some(Check::new(run, Role::Verify))
 }
 
-/// The most slots of one machine.
+/// The maximum number of slots of one machine.
 pub const SLOTS_MAX: u32 = 1024;
-/// After each such wait a ticket counts as one priority more urgent, so that nobody starves.
+/// After each such wait a ticket becomes one priority more urgent, so that none waits forever.
 const AGEING: TimeDelta = TimeDelta::minutes(10);
 
 /// A place in the queue, as the name of its file says it:
 /// `<priority>-<arrival>-<process>-<counter>-<slots>`, the arrival in microseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SlotTicket {
-    // The order of the fields is that of tickets that are equally urgent.
+    // Equally urgent tickets are sorted by these fields, in this order.
     arrived_us: u64,
     process: u32,
     counter: u32,
@@ -272,7 +272,7 @@ impl fmt::Display for SlotTicket {
 
 /// The memory that one slot is meant to have, in bytes: an agent and its checks.
 const SLOT_BYTES: u64 = 2_000_000_000;
-/// The most slots that a machine gets unless a person asks for more.
+/// The maximum number of slots that a machine gets unless a person asks for more.
 const DEFAULT_MAX: u64 = 4;
 
 /// A number of slots, with a sentence that says why: "2 slots: half of 4 cores".
@@ -282,8 +282,8 @@ pub struct SlotCount {
     pub why: String,
 }
 
-/// The slots of a machine for which nobody named a number: half its cores, one for every 2 GB of
-/// its memory if that is known, at most 4 and at least 1.
+/// The slots of a machine for which no number was given: half its cores, one for every 2 GB of its
+/// memory if that is known, at most 4 and at least 1.
 pub fn default_slots(cores: usize, memory_bytes: Option<u64>) -> SlotCount {
     let cores = cores as u64;
     let by_cores = (cores / 2, "half of", text::count(cores, "core"));
@@ -302,8 +302,8 @@ pub fn default_slots(cores: usize, memory_bytes: Option<u64>) -> SlotCount {
     SlotCount { count, why: format!("{}: {rule} {of}", text::count(count, "slot")) }
 }
 
-// How often a fleet is looked at: often while something changes, ever less often while nothing
-// does. A remote and a cluster answer many others. It reads no clock.
+// How often a fleet is polled: often while something changes, less and less often while nothing
+// does. A remote and a cluster serve many others, too. No clock is read here.
 
 /// The time from one look to the next.
 #[derive(Debug)]

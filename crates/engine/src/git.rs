@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::failure::Failure;
 use super::text::{self, table_rows, variant_name, words_of};
 
-/// The most files that a message names.
+/// The maximum number of files that a message names.
 const FILES_NAMED: usize = 10;
 
 /// The settings that matter, in lower case: what each names, and patterns in which a star is any
@@ -47,8 +47,8 @@ impl GitSetting {
         self.is_one_that(&["place", "remote"])
     }
 
-    /// The same where the branch and the name of the remote are known: a proxy or an unchecked
-    /// certificate lets others read and change what is pushed.
+    /// Whether the setting affects a push whose branch and remote name are known: a proxy or an
+    /// unchecked certificate lets others read and change what is pushed.
     pub fn leads_a_remote(&self) -> bool {
         self.is_one_that(&["remote"])
     }
@@ -67,7 +67,7 @@ impl GitSetting {
 pub struct GitBaseline(pub Vec<GitSetting>);
 
 impl GitBaseline {
-    /// What is new since `before`, and what is gone.
+    /// The settings that were added or removed since `before`.
     pub fn changed_since<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = &'a GitSetting> {
         let new = self.0.iter().filter(|setting| !before.0.contains(setting));
         new.chain(before.0.iter().filter(|setting| !self.0.contains(setting)))
@@ -118,14 +118,14 @@ pub enum GitTrouble {
     Branch,
     /// What the commits refer to, of a submodule or of git LFS, is not on its remote.
     Incomplete,
-    /// The disk has no space left, or takes no more writes.
+    /// The disk has no space left, or rejects further writes.
     DiskFull,
     /// Anything else, in git's own words.
     Other,
 }
 
 impl GitTrouble {
-    /// Whether only a person can help, where nobody else works in the repository.
+    /// Whether only a person can help, as long as no other process works in the repository.
     pub fn needs_a_person(self) -> bool {
         !matches!(
             self,
@@ -222,17 +222,17 @@ pub struct RefUpdate {
 pub enum SwapResult {
     /// Every ref is as it should be.
     Done,
-    /// Somebody else moved one of them before, so none was moved.
+    /// One of the refs was moved by another process, so none was moved.
     Refused,
 }
 
-/// The result of a push without a clear answer, by a look at the remote afterwards; `None` if these
-/// refs were not moved, by the push or by anybody else.
+/// The result of a push without a clear answer, determined from the refs at the remote afterwards;
+/// `None` if these refs were not moved at all.
 pub fn swap_result(updates: &[RefUpdate], seen: &[RemoteRef]) -> Option<SwapResult> {
     let mut is_done = true;
     for RefUpdate { name, old, new } in updates {
         let now = seen.iter().find(|seen| seen.name == *name).map(|seen| &seen.id);
-        // If some are old and some new, no value of somebody else prevents the same push.
+        // If some are old and some new, no other process prevents the same push.
         if now != old.as_ref() && now != new.as_ref() {
             return Some(SwapResult::Refused);
         }

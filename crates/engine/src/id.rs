@@ -1,4 +1,4 @@
-//! The names that make paths and branches: of a loop, and of a task of a fleet. Each is checked
+//! The names that become paths and branches: of loops and of tasks of a fleet. Each is validated
 //! where it is read, so that no other name reaches a path.
 
 use std::cmp::Ordering;
@@ -11,7 +11,7 @@ use crate::text::clip_text;
 
 /// The longest name of a task, in bytes: branches and folders are made of it.
 pub const MAX_TASK_ID_BYTES: usize = 60;
-/// The most characters of a refused name that a message repeats.
+/// The maximum number of characters in a refused name that a message repeats.
 const SHOWN_CHARACTERS: usize = 40;
 /// A name that is parsed from any text, and written and shown as that text.
 macro_rules! id {
@@ -82,9 +82,8 @@ impl FromStr for LoopId {
 }
 
 id! {
-    /// The name of a task, which is that of its file without `.md`. Safe as a part of a branch, of
-    /// a ref and of a path. The names of fleets follow the same rules. They sort as a person
-    /// counts: t2 before t10.
+    /// The name of a task: its file name without `.md`. Safe as a part of a branch, a ref and a
+    /// path. Fleet names follow the same rules. Names sort naturally: t2 before t10.
     TaskId
 }
 
@@ -107,8 +106,8 @@ impl PartialOrd for TaskId {
     }
 }
 
-/// A name's numbers and what is between them, which comes after any number. Of two numbers the one
-/// with more digits is larger.
+/// Splits a name into numbers and the pieces between them, which sort after any number. Of two
+/// numbers the one with more digits is larger.
 fn split_pieces(name: &str) -> impl Iterator<Item = (usize, &[u8])> {
     let runs = name.as_bytes().chunk_by(|one, next| one.is_ascii_digit() == next.is_ascii_digit());
     runs.map(|run| {
@@ -136,7 +135,7 @@ impl FromStr for TaskId {
         } else if text.contains("..") {
             "it holds `..`"
         } else if text.ends_with('.') || text.to_ascii_lowercase().ends_with(".lock") {
-            // git would take it for the lock of another ref.
+            // git would treat it as the lock of another ref.
             "it ends in `.` or `.lock`"
         } else {
             return Ok(Self(text.to_owned()));

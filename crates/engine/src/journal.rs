@@ -40,8 +40,8 @@ pub enum Choice {
     Other(String),
 }
 
-/// What a line reports, below its kind: so a line is read in one pass, without a copy of all that
-/// it holds.
+/// What a line reports, nested under its kind, so that a line is read in one pass and without
+/// copying its contents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
@@ -170,7 +170,7 @@ impl<T> Settled<T> {
         }
     }
 
-    /// Keeps only what is wanted, and of that the newest.
+    /// Keeps only the newest of the wanted items.
     pub fn keep(&mut self, is_wanted: impl Fn(&T) -> bool, newest: usize) {
         self.kept.retain(|(_, item)| is_wanted(item));
         self.kept.drain(..self.kept.len().saturating_sub(newest));
@@ -245,7 +245,7 @@ pub enum NoteKind {
     CountedLate(Driver),
     /// Somebody wrote a handoff page.
     HandedOff(Actor),
-    /// The next process of a run gets what somebody wrote in a handoff page.
+    /// The next process of a run is given the text of a handoff page.
     HandedOn,
 }
 
@@ -262,8 +262,8 @@ impl NoteKind {
         *self == Self::Plain
     }
 
-    /// What a page says of the tree because of it: that the files it lists are not what is there,
-    /// or that a person's may be among them.
+    /// What a page says about the tree because of it: that the listed files are not what is there,
+    /// or that a person's changes may be among them.
     pub fn of_the_tree(&self) -> Option<String> {
         match self {
             Self::BroughtBack { to, .. } => Some(brought_back(to)),
@@ -379,7 +379,8 @@ mod tests {
         assert_eq!(replay_journal(&[start, whole, line]), Some(last));
     }
 
-    /// A record in which this field, given as a JSON pointer, is that of a record with every field.
+    /// A copy of the record in which this field, given as a JSON pointer, has the value it has in a
+    /// record with every field.
     fn with_field(record: &Loop, pointer: &str) -> Loop {
         let mut value = serde_json::to_value(record).unwrap();
         let (parent, field) = pointer.rsplit_once('/').unwrap();

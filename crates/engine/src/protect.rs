@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::join_first_names;
 
-/// The most paths that a message names.
+/// The maximum number of paths that a message names.
 const NAMED_MAX: usize = 5;
 
-/// Reads a glob over paths from the checkout's root: `*` and `?` stay within a folder, `**` crosses
-/// folders, and a glob that matches a folder covers everything in it. The error says what is
-/// expected.
+/// Parses a glob over paths from the checkout's root: `*` and `?` stay within a folder, `**`
+/// crosses folders, and a glob that matches a folder covers everything in it. The error says what
+/// was expected.
 pub fn parse_glob(text: &str) -> Result<GlobMatcher, String> {
     if text.starts_with('/') || text.split('/').any(|part| part == ".." || part == ".") {
         return Err("paths from the root of the checkout".to_owned());
@@ -96,7 +96,7 @@ impl GlobCover {
 pub struct Protected {
     /// The snapshot that they are compared with.
     pub snapshot: String,
-    /// Marks of kind and content of those that no snapshot holds, by path.
+    /// Marks of the kind and content of protected paths that no snapshot includes, by path.
     pub outside: BTreeMap<String, String>,
 }
 

@@ -32,7 +32,7 @@ use crate::usage::{self, Earlier, Spread, Usage};
 
 /// The format of a record. That of a newer crew is neither understood nor written.
 pub const VERSION: u32 = 2;
-/// The most characters of one message to the agent.
+/// The maximum number of characters in one message to the agent.
 pub const MESSAGE_CHARS: usize = 400;
 
 /// One task, worked on until it ends.
@@ -87,8 +87,8 @@ impl Loop {
         }
     }
 
-    /// The result of a check at the last boundary, or else of its last run, which is then named;
-    /// `None` if it never ran to its end.
+    /// The result of a check at the last boundary, or else of its last run, with the iteration of
+    /// that run; `None` if it has never finished.
     pub fn last_of(&self, run: &str) -> Option<String> {
         let seen = self.state.seen().evidence().iter().flat_map(|evidence| &evidence.checks);
         if let Some(result) = seen.into_iter().find(|result| result.run == run) {
@@ -127,7 +127,8 @@ impl Loop {
         usage::spread_times(&self.earlier, &self.elapsed_ms)
     }
 
-    /// When it last moved: its end, else its last iteration, or its start if none ended.
+    /// When it last changed: when it ended, or else its last iteration, or its start if no
+    /// iteration has ended.
     pub fn last_at(&self) -> DateTime<Utc> {
         self.state
             .end()
@@ -136,8 +137,8 @@ impl Loop {
             .unwrap_or(self.started_at)
     }
 
-    /// Whether the working tree is looked at: for the stall rule, for an iteration that runs into
-    /// its timeout, for test changes, and for what a commit leaves out.
+    /// Whether the working tree is examined: for the stall rule, for an iteration that times out,
+    /// for test changes, and for what a commit leaves out.
     pub fn watches_the_tree(&self) -> bool {
         let contract = &self.contract;
         contract.limits.stall > 0
@@ -157,8 +158,8 @@ impl Loop {
         self.contract.run.as_ref()?.procedure.as_deref()
     }
 
-    /// The branch it pushes: that of the start, unless a person resumed it on another; `None` if
-    /// there was none.
+    /// The branch it pushes: the one it started on, unless a person resumed it on another; `None`
+    /// if there was none.
     pub fn branch(&self) -> Option<&str> {
         let named = self.contract.run.as_ref().and_then(|run| run.git.branch.as_deref());
         named.or(self.place.branch.as_deref())
@@ -198,7 +199,7 @@ impl Loop {
         self.fleet.as_ref().map(TaskOfFleet::resume_command)
     }
 
-    /// Why nobody resumes it alone; `None` if it belongs to no fleet.
+    /// Why it cannot be resumed on its own; `None` if it does not belong to a fleet.
     pub fn refusal_of_its_fleet(&self) -> Option<Failure> {
         let task = self.fleet.as_ref()?;
         let (resume, tell) = (task.resume_command(), task.tell_command());

@@ -1,4 +1,4 @@
-//! Fills in the templates of crew's own texts, the `.j2` files in the folder beside this file. A
+//! Fills in the templates of crew's own messages, the `.j2` files in the folder beside this file. A
 //! value is inserted as it is and never expanded again.
 
 use std::sync::LazyLock;
@@ -33,13 +33,13 @@ const TEMPLATES: &Templates = &[
     ("verdict.j2", include_str!("templates/verdict.j2")),
 ];
 
-/// The most names in a list of them.
+/// The maximum number of names in a list of them.
 const NAMED: usize = 4;
 
 /// Parsed when the first text is needed: most hooks need none.
 static OWN: LazyLock<Environment<'static>> =
     LazyLock::new(|| add_templates(new_environment(), TEMPLATES));
-/// The same for those whose lines are rows.
+/// The templates whose lines are rows.
 static ROWS: LazyLock<Environment<'static>> = LazyLock::new(|| add_templates(of_rows(), TEMPLATES));
 
 /// The text of a template with these values. It reports a fault of the template in its place; the

@@ -12,7 +12,7 @@ use crate::evidence::{CheckResult, NoProofCause, Verdict, of_both};
 use crate::test_changes::kind::NamedPaths;
 use crate::text::{join_first_names, table_rows, variant_name};
 
-/// The most tests or paths that a message names.
+/// The maximum number of tests or paths that a message names.
 pub const NAMED_MAX: usize = 5;
 
 /// What happens where the original tests contradict an end.

@@ -1,10 +1,10 @@
-//! Which parts of foreign text may reach a person. A terminal obeys the codes in a text, and
-//! characters that turn the direction of writing deceive a reader; an agent's words, a file's name
-//! or a commit can hold both. The rules are defined here once and applied at the outputs, not where
-//! a text is made: `cmd/print.rs`, which alone prints; a client's `reply.rs` for what that client
-//! prints; `world/store/view.rs` for handoffs; `report/show/html.rs`; the message of a commit.
-//! Records, `task.md` and logs keep every byte. How a text is cut and how things are counted in
-//! words is also defined only here.
+//! Decides which parts of untrusted text may reach a person. A terminal carries out the control
+//! codes in a string, and characters that change the writing direction deceive a reader; an agent's
+//! words, a file name or a commit can contain both. The rules are defined here once and applied at
+//! the outputs, not where a message is made: `cmd/print.rs`, which alone prints; a client's
+//! `reply.rs` for what that client prints; `world/store/view.rs` for handoffs;
+//! `report/show/html.rs`; commit messages. Records, `task.md` and logs keep every byte. Truncating
+//! text and counting things in words is also defined only here.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -72,7 +72,7 @@ pub fn clock_time(time: DateTime<Utc>, now: DateTime<FixedOffset>) -> String {
     time.with_timezone(now.offset()).format(form).to_string()
 }
 
-/// What somebody said, in quotation marks; those inside become single ones.
+/// The words in double quotation marks; those inside become single ones.
 pub fn quote_words(words: &str) -> String {
     format!("\"{}\"", words.replace('"', "'"))
 }
@@ -83,24 +83,25 @@ pub fn count(number: impl Into<u64>, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
-/// The beginning of a text, at most `characters` long.
+/// The beginning of a string, at most `characters` long.
 pub fn text_start(text: &str, characters: usize) -> &str {
     text.char_indices().nth(characters).map_or(text, |(end, _)| &text[..end])
 }
 
-/// The beginning of a text, at most `bytes` long.
+/// The beginning of a string, at most `bytes` long.
 pub fn start_bytes(text: &str, bytes: usize) -> &str {
     let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     &text[..end.unwrap_or_default()]
 }
 
-/// The end of a text, at most `bytes` long.
+/// The end of a string, at most `bytes` long.
 pub fn end_bytes(text: &str, bytes: usize) -> &str {
     let mut from = text.len().saturating_sub(bytes)..text.len();
     &text[from.find(|from| text.is_char_boundary(*from)).unwrap_or(text.len())..]
 }
 
-/// At most `limit` characters of a text, cut between two words if it has any; an ellipsis follows.
+/// At most `limit` characters of a string, truncated between two words if it has several, with an
+/// ellipsis.
 pub fn clip_at_word(text: &str, limit: usize) -> String {
     let kept = text_start(text, limit);
     if kept.len() == text.len() {
@@ -111,7 +112,7 @@ pub fn clip_at_word(text: &str, limit: usize) -> String {
     format!("{}…", kept[..end.unwrap_or(kept.len())].trim_end())
 }
 
-/// The same of its first line.
+/// At most `limit` characters of the first line, truncated between two words, with an ellipsis.
 pub fn clip_line_at_word(text: &str, limit: usize) -> String {
     let line = text.lines().next().unwrap_or_default();
     let kept = clip_at_word(line, limit);
@@ -119,7 +120,7 @@ pub fn clip_line_at_word(text: &str, limit: usize) -> String {
     kept + ellipsis
 }
 
-/// At most `limit` characters of the first line of `text`, with an ellipsis if it was cut.
+/// At most `limit` characters of the first line of `text`, with an ellipsis if it was truncated.
 pub fn clip_line(text: &str, limit: usize) -> String {
     let line = text_start(text.lines().next().unwrap_or_default(), limit);
     let ellipsis = if line.len() < text.trim_end().len() { "…" } else { "" };
@@ -140,7 +141,7 @@ pub fn tail_of(text: &str, limit: usize) -> String {
     }
 }
 
-/// A text cut to `characters`, the last of them an ellipsis.
+/// A string truncated to `characters`, the last of them an ellipsis.
 pub fn clip_text(text: &str, characters: usize) -> String {
     if text_start(text, characters).len() == text.len() {
         return text.to_owned();
@@ -148,7 +149,7 @@ pub fn clip_text(text: &str, characters: usize) -> String {
     format!("{}…", text_start(text, characters.saturating_sub(1)).trim_end())
 }
 
-/// The same, with every run of white space as one blank.
+/// A string truncated to `characters`, with every run of white space replaced by one blank.
 pub fn one_line(text: &str, characters: usize) -> String {
     clip_text(&text.split_whitespace().collect::<Vec<_>>().join(" "), characters)
 }
@@ -187,7 +188,8 @@ pub fn clean_text(text: &str) -> String {
     text
 }
 
-/// The same for a page of crew's own, in which marks say what has a colour (`report/colour.rs`).
+/// Removes control codes from one of crew's own pages, except the marks that stand for colours
+/// (`report/colour.rs`).
 pub fn clean_around_marks(text: &str) -> String {
     let mut text = plain_text(text);
     text.retain(|letter| match letter {
@@ -203,7 +205,8 @@ pub fn is_mark(character: char) -> bool {
     matches!(character, '\u{fdd0}'..='\u{fdef}')
 }
 
-/// The same for a prompt, in which the user's own task stays exactly as typed.
+/// Removes control codes from a prompt, except in the user's own task, which stays exactly as
+/// typed.
 pub fn clean_around(task: &str, prompt: &str) -> String {
     if task.is_empty() {
         return clean_text(prompt);
@@ -291,8 +294,8 @@ impl fmt::Display for EscapedLine<'_> {
     }
 }
 
-/// JSON on one line with the value unchanged: what a terminal would obey is escaped. A string in it
-/// is also valid YAML.
+/// JSON on one line with the value unchanged: whatever a terminal would carry out is escaped. A
+/// string in it is also valid YAML.
 pub fn safe_json(value: &Value) -> String {
     let written = value.to_string();
     let mut text = String::with_capacity(written.len());

@@ -105,7 +105,7 @@ pub struct Message {
     pub cost: Option<Money>,
 }
 
-/// The use of a message when it was last reported.
+/// The usage of a message, as last reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountedMessage {
     id: String,
@@ -315,7 +315,7 @@ pub struct Spread {
     max: u64,
 }
 
-/// The most single iteration times kept in a record; the newest are.
+/// The maximum number of single iteration times kept in a record; the newest are kept.
 pub const TIMES_KEPT: usize = 100;
 
 /// The totals of the iteration times that are not kept singly: a record that grew with its

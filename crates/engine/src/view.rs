@@ -1,7 +1,7 @@
-//! How a loop stands, as one value: lists, boards, the line for a prompt and what programs read are
-//! made from it; and so is, with the loop's story, the page that a person reads in the morning,
-//! that of the next worker, and the story in HTML. It holds what crew itself saw; what an agent
-//! said is marked as said. It decides nothing and reads nothing.
+//! The status of a loop as one value, from which lists, boards, the line for a prompt and JSON are
+//! made; together with the loop's story also the page that a person reads in the morning, the page
+//! for the next worker, and the story in HTML. It contains what crew itself saw; what an agent said
+//! is marked as said. It decides nothing and reads nothing.
 
 pub mod columns;
 mod ending;
@@ -114,7 +114,7 @@ impl<'a> LoopView<'a> {
         }
     }
 
-    /// Of those that are over: what is blocked, what could not be committed or pushed, and what
+    /// Whether a loop that is over needs a person: it is blocked, could not commit or push, or
     /// leaves its fleet's task undone. A task that was only interrupted waits for its fleet.
     fn needs_a_person(&self) -> bool {
         let git = self.record.state.git();
@@ -170,11 +170,11 @@ pub struct PageInputs<'a> {
 /// Where a page's changes come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangesFrom {
-    /// What git lists, or nowhere: there are no snapshots to show or to go back to.
+    /// Only in git, or nowhere: there are no snapshots to show or to return to.
     Git,
     /// The snapshots up to the last boundary, or to the end.
     Snapshots,
-    /// The tree as it is, which is no longer what the loop left.
+    /// In the current tree, which is no longer what the loop left.
     Tree,
 }
 
@@ -184,7 +184,7 @@ pub struct Page {
     pub id: LoopId,
     pub outcome: Option<Outcome>,
     pub proof: Option<Proof>,
-    /// When its proof was last looked for after the end; not written if it never was.
+    /// When a better proof was last searched for after the end; not written if it never was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proved_at: Option<DateTime<Utc>>,
     /// "completed after 4 iterations", "running, iteration 4 of 15".
@@ -197,7 +197,7 @@ pub struct Page {
     pub status: &'static str,
     pub branch: Option<String>,
     pub folder: PathBuf,
-    /// The file that holds the exact task; `None` for a procedure without one.
+    /// The file with the exact task; `None` for a procedure without one.
     pub task_file: Option<PathBuf>,
     /// What the agent says when it is done; `None` after `--no-promise`.
     pub promise: Option<String>,
@@ -210,7 +210,7 @@ pub struct Page {
     /// Time it worked, in milliseconds.
     pub awake_ms: u64,
     pub started_at: DateTime<Utc>,
-    /// When it ended; `None` while it lives.
+    /// When it ended; `None` while it is live.
     pub ended_at: Option<DateTime<Utc>>,
     /// "$3.42 of $8.00"; `None` while no use is known.
     pub cost: Option<String>,

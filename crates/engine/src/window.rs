@@ -1,6 +1,6 @@
-//! The rate window of an account and model. The first loop that meets a limit closes it for every
-//! loop of the machine; after its end the loops return one after the other. Values in, values out:
-//! it knows no file and starts nothing. It never keeps a person from trying.
+//! The rate-limit window of an account and model. The first loop that meets a limit closes it for
+//! every loop on the machine; when it reopens, the loops return one after the other. Pure values:
+//! no file is read and nothing is started. A person can always try.
 
 use derive_getters::Getters;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,12 +14,12 @@ use super::text::clip_line;
 
 /// Between two returns: 20 s and one second, because a start may be late.
 pub const APART: TimeDelta = TimeDelta::seconds(21);
-/// The least between two returns.
+/// The minimum time between two returns.
 const LEAST_APART: TimeDelta = TimeDelta::seconds(20);
 /// How much later one limit may seem to end to another loop that met it: every loop adds some time
 /// of its own, so that not all of them try again at once.
 const SAME_LIMIT: TimeDelta = TimeDelta::seconds(30);
-/// The most loops that have a turn; the oldest turns are forgotten.
+/// The maximum number of loops that have a turn; the oldest turns are forgotten.
 const TURNS_MAX: usize = 1000;
 /// The longest reason, in characters.
 const WHY_CHARS: usize = 200;
@@ -59,7 +59,7 @@ impl MetLimit {
     }
 }
 
-/// Whether the model's service has answered an iteration to its end.
+/// Whether the model's service completed its answer to an iteration.
 pub fn was_answered(agent: &AgentOutcome) -> bool {
     let is_whole = matches!(agent.process, None | Some(ProcessEnd::Exit(0)));
     is_whole && agent.error.is_none() && agent.closing == AgentClosing::Plain
@@ -176,8 +176,8 @@ impl RateWindow {
         !is_back && (self.turns.contains_key(by) || self.free_from() > now)
     }
 
-    /// Whether a loop that waits for its turn until `due` should look again: the window was cleared
-    /// or closed anew.
+    /// Whether a loop that waits for its turn until `due` should check again: the window was
+    /// cleared, or closed again.
     pub fn has_moved(&self, by: &LoopId, due: Time) -> bool {
         self.turns.get(by).is_none_or(|at| *at < due)
     }

@@ -1,5 +1,5 @@
 //! The texts made from a record for the next worker: prompts, handoffs, commit messages, the view
-//! for other tools. The text that people read at a terminal belongs to `report`.
+//! for other tools. What people read at a terminal is in `report`.
 
 pub mod programs;
 
@@ -39,23 +39,24 @@ pub const DECIDE_YOURSELF: &str = "Nobody is here to answer; crew keeps the ques
     assumed. Only if no choice is safe without a person, end with BLOCKED and the reason, as crew's \
     rules say. An answer that comes later is in crew's next prompt.";
 
-/// The most UTF-16 units a prompt may have.
+/// The maximum number of UTF-16 units in a prompt.
 pub const PROMPT_UNITS_MAX: usize = 8_900;
 /// A task longer than this many UTF-16 units is replaced by its beginning and its file's name: two
 /// lines, because the client prints the prompt and the task is in the context.
 const TASK_UNITS_SHORT: usize = 200;
-/// The same limit if the task is not in the context; it leaves room for the rest.
+/// The limit for the task where it is not in the context, in UTF-16 units; it leaves room for the
+/// rest.
 const TASK_UNITS_WHOLE: usize = 5_000;
 /// How much of a task is shown that is too long for the context.
 const TASK_BEGINNING: usize = 1_000;
-/// The most of it that earlier iterations take.
+/// The maximum number of units for earlier iterations.
 const EARLIER_UNITS_MAX: usize = 2_000;
 /// How many of the user's messages are shown: those that may wait, with one that comes with a
 /// resume, and as many that the last prompt had.
 const TOLD: usize = 12;
 /// What they usually take; where they take more, the task takes less.
 const TOLD_UNITS: usize = 2_100;
-/// A command or a glob longer than this many characters is shown cut.
+/// A longer command or glob is truncated to this many characters.
 const COMMAND_CHARS_MAX: usize = 120;
 /// Waits of a minute or more are shown in minutes.
 const MINUTE: Duration = Duration::from_secs(60);
@@ -94,7 +95,7 @@ pub fn next_prompt(subject: &Loop) -> String {
     render_prompt(subject, "next", &[], more)
 }
 
-/// The prompt if the task is no longer in the agent's context: after a compaction, or in the
+/// The prompt for an agent whose context no longer has the task: after a compaction, or in the
 /// session that takes the loop over. `handoff` is the page of its previous owner, `accounts` are
 /// the last iterations.
 pub fn full_prompt(
@@ -204,7 +205,7 @@ fn clip_task(subject: &Loop, most: usize) -> String {
     format!("{beginning}\n(The whole task is in {}.)", subject.place.task_file().display())
 }
 
-/// A command longer than this many characters is shown cut.
+/// A longer command is truncated to this many characters.
 const NEWS_COMMAND_CHARS: usize = 160;
 /// How many characters of an agent's standard error the next one reads.
 const ERRORS_CHARS: usize = 1000;
@@ -256,7 +257,8 @@ pub fn describe_results(last: &Evidence, room: usize, reader: PromptReader) -> S
     brief
 }
 
-/// "left 1 new file, +1 −0: src/a.rs", "changed nothing"; empty where nobody looked.
+/// What an iteration changed, such as "left 1 new file, +1 −0: src/a.rs" or "changed nothing";
+/// empty if it was not examined.
 fn describe_changes(last: &Evidence) -> String {
     let Some(changes) = &last.changes else {
         return last
@@ -340,7 +342,7 @@ pub fn is_whole(page: &str) -> bool {
     page.contains(&format!("\n## {CONTEXT}\n"))
 }
 
-/// What a page has of somebody's own words.
+/// The words of its author in a page.
 pub fn authors_words(page: &str) -> Option<&str> {
     let (_, words) = page.split_once(&format!("\n## {AUTHOR}\n\n"))?;
     // They may have headings of their own, but none of these.
@@ -349,7 +351,7 @@ pub fn authors_words(page: &str) -> Option<&str> {
     Some(words[..end].trim())
 }
 
-/// The page for a loop that ended, or that somebody hands over. `told` is their own text.
+/// The page for a loop that ended or is handed over. `told` are its author's own words.
 pub fn render_handoff(page: &Page, told: &str, kind: &str, at: DateTime<Utc>) -> String {
     let changes = page.changes.as_ref();
     let files = changes.iter().flat_map(|changes| &changes.files).map(|file| {

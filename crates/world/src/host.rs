@@ -55,7 +55,7 @@ fn read_ids() -> Option<(String, String)> {
 // Whether a machine can be reached: one connection, which is closed at once. Nothing is sent or
 // read.
 
-/// The most addresses of one name that are tried.
+/// The maximum number of addresses of one name tried.
 const ADDRESSES_MAX: usize = 4;
 
 /// Connects to a port within a time; the error says why not.

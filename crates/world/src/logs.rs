@@ -219,7 +219,7 @@ pub fn oldest_kept(days: u64) -> i128 {
 // Reads the end of a log and what is appended later. A follower continues when the log starts a new
 // file; it may miss part of very fast output.
 
-/// The most bytes returned at once.
+/// The maximum number of bytes returned at once.
 const PAGE: u64 = 64 << 10;
 
 /// A log being read.

@@ -34,7 +34,7 @@ use readers::parse::requests::{self, RequestLine};
 
 /// The longest wait for a loop's lock.
 pub const LOCK_WAIT: Duration = Duration::from_secs(2);
-/// The most loops of a home that are looked at.
+/// The maximum number of loops of a home examined.
 const LOOPS_MAX: usize = 100_000;
 /// The largest record that is read.
 const RECORD_BYTES: u64 = 32 << 20;

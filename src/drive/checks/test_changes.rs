@@ -29,14 +29,14 @@ use world::store::{Home, hash};
 
 /// The name among the snapshots of a loop of the tree with the tests as it found them.
 const BASELINE: &str = "test_changes";
-/// The most files of a folder that are compared.
+/// The maximum number of files of a folder compared.
 const FILES_MAX: usize = 2000;
 /// The largest file that is compared by a hash, in bytes.
 const HASHED_BYTES: u64 = 64 << 20;
-/// The most names of a folder that are looked at, and the most bytes of settings.
+/// The maximum number of names of a folder examined, and the most bytes of settings.
 const FOLDER_NAMES_MAX: usize = 10_000;
 const SETTINGS_BYTES: u64 = 256 << 10;
-/// The most names in a doubt.
+/// The maximum number of names in a doubt.
 const NAMES_MAX: usize = 5;
 
 /// The paths of tests, or of check configuration, that differ: each is put back whole or, where the
@@ -385,7 +385,7 @@ fn hash_of(checkout: &Path, path: &str) -> String {
 
 /// Folders of installed programs, below the root of a checkout or where its checks run.
 const PROGRAMS: [&str; 4] = ["node_modules/.bin", "vendor/bin", ".venv/bin", "venv/bin"];
-/// The most bytes of a `package.json`.
+/// The maximum number of bytes in a `package.json`.
 const PACKAGE_BYTES: u64 = 4 << 20;
 
 /// The installed programs that a word of a check's command names, or of a script that a package

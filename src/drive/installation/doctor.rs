@@ -40,13 +40,13 @@ use world::store::settings::{self, project_file, read_environment, user_file};
 use world::store::{self, Home, StoreError};
 use world::{client, env, git};
 
-/// The most files of a home that are looked at.
+/// The maximum number of files of a home examined.
 const FILES_MAX: usize = 100_000;
 /// The largest settings file, manifest or hooks file that is read.
 const TEXT_BYTES: u64 = 4 << 20;
 /// Seconds that the checks may take, unless three times what they took before is longer.
 const WITHIN_S: u64 = 60;
-/// The most ignored paths that are named.
+/// The maximum number of ignored paths named.
 const LACKS_MAX: usize = 5;
 
 /// Examines this machine as seen from `here`.

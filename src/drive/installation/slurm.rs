@@ -214,7 +214,7 @@ fn try_service(
 
 /// The longest that a place in the cluster and the run itself may take together.
 pub const STEP_WITHIN: Duration = Duration::from_secs(10 * 60);
-/// The most characters of a failed command's last line that are kept.
+/// The maximum number of characters kept of a failed command's last line.
 const CAUSE_CHARS: usize = 300;
 /// sbatch reads what a site wants of each job from SBATCH_*, and srun reads the same from SLURM_*.
 const SAME_TERMS: &str = "for term in ACCOUNT CONSTRAINT PARTITION QOS RESERVATION; do \

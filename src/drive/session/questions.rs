@@ -21,7 +21,7 @@ use world::store::{self, Home};
 const RECORDED_WITHIN: Duration = Duration::from_millis(500);
 /// How much of a transcript's end is searched for the tool that waits, in bytes.
 const TAIL_BYTES: u64 = 1 << 20;
-/// The most transcripts of subagents that are listed, and that are read.
+/// The maximum number of transcripts of subagents listed, and read.
 const AGENTS_MAX: usize = 1000;
 const AGENTS_READ: usize = 8;
 /// The file of a loop whose time is when the user last typed in its session.

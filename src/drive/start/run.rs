@@ -41,7 +41,7 @@ use world::process::signals::Signals;
 use world::store::{self, Home, read_pointer};
 use world::{clock, env, git, logs};
 
-/// The most characters of a command that a message names.
+/// The maximum number of characters in a command that a message names.
 const COMMAND_CHARS: usize = 80;
 
 /// Makes the terms of a run from what was typed in `folder`. `--worktree` makes the working tree,

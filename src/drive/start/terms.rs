@@ -325,7 +325,8 @@ fn read_task(arguments: &LoopArgs, cwd: &Path, start: &str) -> Result<String> {
 /// The largest file that is read, and the most that is read of all; a larger one is ignored.
 const FILE_BYTES: u64 = 1 << 20;
 const ALL_BYTES: u64 = 16 << 20;
-/// The most names in a folder that are looked at, besides those that a project's files always have.
+/// The maximum number of names in a folder examined, besides those that a project's files always
+/// have.
 const NAMES_MAX: usize = 5000;
 
 /// Finds the checks that fit the files in the folder. A file that cannot be read, or whose name

@@ -35,10 +35,11 @@ const LEFT_OUT_NAMED: usize = 5;
 const SETUP_LINES: usize = 200;
 const SETUP_LAST: usize = 20;
 const SETUP_LINE_CHARS: usize = 300;
-/// The most characters of a failed setup's output that the error shows, and of its command.
+/// The maximum number of characters in a failed setup's output that the error shows, and of its
+/// command.
 const TAIL_CHARS: usize = 400;
 const COMMAND_CHARS: usize = 60;
-/// The most characters of a failed check's output that its loop gets.
+/// The maximum number of characters in a failed check's output that its loop gets.
 const CHECK_TAIL_CHARS: usize = 4000;
 /// Files in git's folder of a clone: the setup that succeeded, and which files were in conflict
 /// with the base; and the most bytes of one.

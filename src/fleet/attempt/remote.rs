@@ -47,7 +47,7 @@ const CLAIMS: u32 = 5;
 const MESSAGE_BYTES: usize = 1 << 20;
 /// The bytes at the end of a journal that the last result gets; JSON makes at most six of each.
 const JOURNAL_BYTES: u64 = 128 << 10;
-/// The most requests of one attempt that the remote keeps.
+/// The maximum number of requests of one attempt that the remote keeps.
 const REQUESTS_MAX: usize = 50;
 
 /// The home of an attempt. Where several machines of a cluster share the folder, each has one of

@@ -18,7 +18,7 @@ use world::store::Home;
 
 /// The pause between two reads.
 const FOLDER_LOOK: Duration = Duration::from_secs(5);
-/// The most files that are watched.
+/// The maximum number of files watched.
 const FOLDER_MAX: usize = 20_000;
 
 /// The folder of tasks, watched for changes.

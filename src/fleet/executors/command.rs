@@ -27,10 +27,10 @@ const STATUS_WITHIN: Duration = Duration::from_secs(20);
 const LIST_WITHIN: Duration = Duration::from_secs(30);
 /// The longest id, in bytes; a record believes no longer one.
 const ID_BYTES: usize = 200;
-/// The most characters of a command's last line that are shown.
+/// The maximum number of characters in a command's last line shown.
 const CAUSE_CHARS: usize = 300;
-/// The most characters of the fleet and the task in a job's name. With the rest it is within the 63
-/// of a label of DNS, which Kubernetes asks for.
+/// The maximum number of characters in the fleet and the task in a job's name. With the rest it is
+/// within the 63 of a label of DNS, which Kubernetes asks for.
 const NAME_CHARS: usize = 32;
 
 /// The words of jobs that are over and did what they should, or just are over.

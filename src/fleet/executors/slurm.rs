@@ -21,9 +21,10 @@ use world::store::hash;
 
 /// The longest a command may take. Slurm's own give up after 10 to 20 s without a controller.
 const WITHIN: Duration = Duration::from_secs(60);
-/// The most jobs of a fleet that one answer may list.
+/// The maximum number of jobs of a fleet that one answer may list.
 const JOBS_MAX: usize = 50_000;
-/// The most jobs that are looked up one by one for one list, so that it is over in time.
+/// The maximum number of jobs that are looked up one by one for one list, so that it is over in
+/// time.
 const LOOKUPS_MAX: usize = 200;
 /// Where jobs leave their output, below the home of the account there.
 const LOGS: &str = ".crew-fleets";

@@ -14,8 +14,8 @@ use engine::text::{clock_time, format_age, format_briefly, join_first_names, tex
 use engine::usage::Money;
 use engine::view::columns::{ALWAYS, CellColour, Column};
 
-/// The most rows of a group on a page, the most lines of one reason, and how many tasks that are
-/// done have their names on it.
+/// The maximum number of rows in a group on a page, the most lines of one reason, and how many
+/// tasks that are done have their names on it.
 const ROWS_MAX: usize = 20;
 const WHY_LINES: usize = 4;
 const NAMED: usize = 8;

@@ -9,7 +9,7 @@ use crate::fleet::step::FleetLine;
 use engine::record::Outcome;
 use engine::text::{clean_text, clock_time, one_line, quote_words, text_start, with_reason};
 
-/// The most characters of foreign text in a line.
+/// The maximum number of characters in foreign text in a line.
 const TEXT_CHARS: usize = 200;
 /// The least columns of a task's name: those of one fleet are mostly shorter.
 const TASK_COLUMNS: usize = 14;

@@ -23,7 +23,7 @@ const SIGNALLED: [&str; 4] = [
     "each agent is stopped, its work is kept, and the task waits",
 ];
 
-/// The most tasks that a note names.
+/// The maximum number of tasks that a note names.
 const NAMED_MAX: usize = 5;
 
 /// The prefix of an agent's message.

@@ -17,7 +17,7 @@ use world::env;
 use world::files::disk::{self, Durability};
 use world::store::{Home, read_json, write_json};
 
-/// The most requests that may wait, and the largest, in bytes.
+/// The maximum number of requests that may wait, and the largest, in bytes.
 pub(super) const REQUESTS_MAX: usize = 1000;
 const REQUEST_BYTES: u64 = 64 << 10;
 

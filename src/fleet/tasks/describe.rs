@@ -33,9 +33,10 @@ use world::git::include::INCLUDE_BYTES;
 use world::git::{self, remotes, steps};
 use world::store::{Home, settings};
 
-/// The most tasks of a fleet: each has about 1 KiB of the record at first, and 4 KiB of its most.
+/// The maximum number of tasks of a fleet: each has about 1 KiB of the record at first, and 4 KiB
+/// of its most.
 const TASKS_MAX: usize = 2000;
-/// The most names in a folder of tasks.
+/// The maximum number of names in a folder of tasks.
 const NAMES_MAX: usize = 20_000;
 /// The largest task file and the largest fleet.toml, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -48,7 +49,7 @@ type TasksRead = Vec<(FleetTask, TaskOptions)>;
 /// What an option is in a file.
 const OPTION_IN_A_FILE: &str =
     " (here as a key without --, under [task] in fleet.toml or in the front matter)";
-/// The most tasks that a sentence names.
+/// The maximum number of tasks that a sentence names.
 const NAMED_MAX: usize = 3;
 
 /// A fleet as its folder describes it.

@@ -17,7 +17,7 @@ pub(super) type Broken = (usize, String);
 
 /// The marks of front matter in YAML and in TOML.
 const FENCES: [&str; 2] = ["---", "+++"];
-/// The most keys of a front matter, which is more than there are to set.
+/// The maximum number of keys of a front matter, which is more than there are to set.
 const MAX_KEYS: usize = 100;
 
 /// A key of a file and its value.
@@ -212,7 +212,7 @@ impl<'text> Nodes<'text> {
 
 /// The name of the file that holds for all tasks.
 pub const FLEET_FILE: &str = "fleet.toml";
-/// The most files that a line names.
+/// The maximum number of files that a line names.
 const NAMED_MAX: usize = 8;
 
 /// The faults so far.

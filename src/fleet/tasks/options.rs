@@ -92,7 +92,7 @@ pub struct FleetFile {
     /// The branch that tasks start from.
     #[serde(deserialize_with = "read_branch")]
     pub base: Option<String>,
-    /// The most iterations at once.
+    /// The maximum number of iterations at once.
     #[serde(deserialize_with = "above_zero")]
     pub slots: Option<Amount<{ Unit::Count as usize }>>,
     /// For all tasks together; 0 sets no limit.

@@ -35,7 +35,7 @@ const NEW_MAX: usize = 6;
 const INDENT: usize = 10;
 /// The widest name of a task in the list.
 const TASK_COLUMNS: usize = 30;
-/// The most characters of foreign text in a row; a command is whole.
+/// The maximum number of characters in foreign text in a row; a command is whole.
 const TEXT_CHARS: usize = 200;
 /// The options that have a row of their own.
 const SHOWN_ELSEWHERE: &str =

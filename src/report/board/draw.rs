@@ -19,7 +19,7 @@ use engine::usage::Money;
 
 /// The height from which there is room between the parts, and for the chosen loop.
 const TALL: u16 = 18;
-/// The most columns of a folder.
+/// The maximum number of columns of a folder.
 const FOLDER: usize = 20;
 /// A folder takes at most one in so many columns.
 const FOLDER_PART: usize = 5;
@@ -27,7 +27,7 @@ const FOLDER_PART: usize = 5;
 const WIDE: usize = 99;
 /// The columns that a row takes without its task and its news.
 const WITHOUT_TASK: usize = 56;
-/// The most lines of the chosen loop's task, and of its news.
+/// The maximum number of lines in the chosen loop's task, and of its news.
 const DETAIL_LINES: usize = 3;
 
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);

@@ -24,11 +24,11 @@ use engine::view::{Fact, IterationLine};
 const TEMPLATE: &str = include_str!("story.html.j2");
 /// The number of iterations above which each gets less room, to keep the page small.
 const MANY: usize = 1_000;
-/// The most characters of an agent's words.
+/// The maximum number of characters in an agent's words.
 const SAID_CHARS: usize = 300;
 /// The same where there are many iterations.
 const SAID_CHARS_OF_MANY: usize = 60;
-/// The most bars of a chart; beyond that, iterations in a row share one.
+/// The maximum number of bars of a chart; beyond that, iterations in a row share one.
 const BARS_MAX: usize = 240;
 
 /// The colour of an iteration's result: a class of the page's style.

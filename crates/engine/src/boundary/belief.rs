@@ -65,7 +65,7 @@ pub fn find_cause(subject: &Loop, facts: &Facts) -> Result<(), Option<NoProofCau
     Err(why_not)
 }
 
-/// What runs of a loop's checks after its end showed.
+/// The result of running a loop's checks again after its end.
 #[derive(Debug, Default)]
 pub struct ProofRuns {
     pub without_work: Option<WithoutWork>,

@@ -29,7 +29,7 @@ pub enum Decision {
     Finish(Ending),
 }
 
-/// Why a loop holds.
+/// Why a loop is paused at a boundary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hold {
     Paused,

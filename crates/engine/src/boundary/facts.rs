@@ -1,5 +1,5 @@
-//! Everything a boundary may look at. `Seen` is the cheap part; `Facts` adds the costly part. An
-//! absent value means *not looked at*, never zero.
+//! Everything a boundary may consider. [`AgentFacts`] is the cheap part; [`Facts`] adds the costly
+//! part. An absent value means *not checked*, never zero.
 
 use chrono::{DateTime, Utc};
 use derive_getters::Getters;
@@ -13,7 +13,7 @@ use crate::test_changes::{BaselineResult, TestChangesFinding, WithoutWork};
 use crate::text::join_first_names;
 use crate::usage::Usage;
 
-/// The most tests that a refusal names.
+/// The maximum number of tests that a refusal names.
 const WORSE_NAMED: usize = 5;
 
 /// A request from outside the loop, kept in a separate file until it is carried out.
@@ -33,7 +33,7 @@ pub enum ApiError {
     Transient { message: String, reset: Option<DateTime<Utc>>, is_limit: bool },
     /// Auth, billing, model, organisation: only a person can fix it.
     Fatal { cause: String, hint: String },
-    /// Invalid, too long, output cut, refusal: the iteration failed, and the next prompt says why.
+    /// Invalid, too long, truncated or refused: the iteration failed, and the next prompt says why.
     Request { message: String },
 }
 
@@ -53,9 +53,9 @@ pub enum ProcessEnd {
     Waited,
     /// By crew, because a person asked for it: how, or `None` where a request to the loop did.
     BrokenOff(Option<EndSignal>),
-    /// It could not be started; the text says why.
+    /// It could not be started, for this reason.
     NotStarted(String),
-    /// It was not started, because a reaction of the user's prevented it; the text says why.
+    /// It was not started, because one of the user's reactions prevented it, for this reason.
     Skipped(String),
 }
 
@@ -65,7 +65,7 @@ pub enum AgentClosing {
     /// Nothing beyond how its process ended; or the agent has no such event.
     #[default]
     Plain,
-    /// That it failed; the text says how.
+    /// The agent reported a failure, in these words.
     Failed(String),
     /// The event never came, although the agent has one.
     Missing,
@@ -86,7 +86,8 @@ pub struct AgentOutcome {
     pub background: Option<String>,
     /// When another agent of the run may work, where this one met a limit of its account.
     pub fallback_at: Option<DateTime<Utc>>,
-    /// The token limit cut the answer: its text is not a claim, and its end is not a failure.
+    /// Whether the token limit truncated the answer. Such an answer makes no claim, and its end is
+    /// not a failure.
     pub cut: bool,
     /// The agent's own limit on turns ended it.
     pub out_of_turns: bool,
@@ -98,7 +99,7 @@ pub struct AgentOutcome {
     pub said: Option<String>,
     /// The last lines its process wrote to standard error, bounded.
     pub errors: String,
-    /// Milliseconds from its start to its end; `None` where crew did not start it.
+    /// How long it ran, in milliseconds; `None` if crew did not start it.
     pub ran_ms: Option<u64>,
     /// Milliseconds of the iteration in which crew itself was stopped and could not watch. They
     /// count neither for the iteration nor for the loop.
@@ -124,7 +125,7 @@ pub struct AgentFacts {
 }
 
 impl AgentFacts {
-    /// The claim that counts: a cut answer makes none.
+    /// The claim that counts; a truncated answer makes none.
     pub fn effective_claim(&self) -> &Claim {
         if self.agent.cut { &Claim::None } else { &self.claim }
     }
@@ -193,7 +194,7 @@ pub struct Looks {
     checks: bool,
 }
 
-/// Everything that was looked at.
+/// Everything known about an iteration at its boundary.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
     pub seen: AgentFacts,
@@ -203,18 +204,18 @@ pub struct Facts {
     pub checks: Vec<CheckResult>,
     /// What is remembered of the checks' tests.
     pub tests_before: TestMemories,
-    /// The working tree as the agent left it; `None` if it is unknown or was not looked at.
+    /// The working tree as the agent left it; `None` if it is unknown or was not checked.
     pub tree: Option<TreeSeen>,
-    /// The same after the checks; files that checks write are not the agent's progress.
+    /// The working tree after the checks; files that checks write are not the agent's progress.
     pub tree_checked: Option<TreeSeen>,
-    /// What the agent changed; `None` if it is unknown or was not looked at.
+    /// What the agent changed; `None` if it is unknown or was not checked.
     pub changes: Option<Changes>,
-    /// Whether the tree is the one that the loop found; `None` if it is unknown or was not looked
-    /// at.
+    /// Whether the tree is still the one that the loop found; `None` if it is unknown or was not
+    /// checked.
     pub unchanged: Option<bool>,
-    /// The protected paths that changed, or why that is not known; `None` if not looked at.
+    /// The protected paths that changed, or why they are unknown; `None` if they were not checked.
     pub protected: Option<Result<Vec<String>, String>>,
-    /// What the run with the original tests found; `None` if not looked at.
+    /// The result of the run with the original tests; `None` if there was no such run.
     pub test_changes: Option<TestChangesFinding>,
     /// Whether a check fails on the tree as the loop found it; `None` if none was run there.
     pub baseline: Option<BaselineResult>,

@@ -24,15 +24,15 @@ use derive_getters::Getters;
 pub struct Judged {
     /// The loop with updated counters; its status is still the old one.
     pub after: Loop,
-    /// Whether this was an iteration: a hold, an error of the model's service and what takes a
-    /// fallback out of the loop are not.
+    /// Whether this counts as an iteration. A pause, an error of the model's service, or a failure
+    /// that removes a fallback agent does not.
     #[getter(copy)]
     counted: bool,
     /// The proof of a completion here; `None` if the loop is not proved done.
     #[getter(copy)]
     proved: Option<Proof>,
-    /// The same for a loop that only its limit ends: the iteration ran and did not fail, and every
-    /// check passes at this boundary.
+    /// The proof of a loop that only its limit can end: the iteration ran without a failure, and
+    /// every check passes at this boundary.
     #[getter(copy)]
     sound: Option<Proof>,
     /// Why an end was refused for the second time in a row, where no agent can change the reason.
@@ -120,7 +120,7 @@ fn was_started(facts: &Facts) -> bool {
 fn failures_in_a_row(evidence: &Evidence) -> Row {
     match (&evidence.failure, &evidence.skipped) {
         (Some(_), _) => Row::Extends,
-        // An iteration that did not run to its end says nothing about failures in a row.
+        // An iteration that did not finish says nothing about consecutive failures.
         (None, Some(_)) => Row::Keeps,
         (None, None) => Row::Ends,
     }
@@ -136,7 +136,7 @@ fn without_progress_in_a_row(facts: &Facts, progress: Progress) -> Row {
 }
 
 fn remember_checks(after: &mut Loop, facts: &Facts) {
-    // From here on the evidence holds the output of failed checks.
+    // From here on, the output of failed checks is in the evidence.
     after.state.forget_output();
     for result in &facts.checks {
         if result.verdict == Verdict::Unknown || result.ran_no_test() {
@@ -355,7 +355,7 @@ fn claim_result(
 ) -> ClaimResult {
     match facts.seen.effective_claim() {
         Claim::Success if proved.is_some() => ClaimResult::Accepted,
-        // Nobody refused it: its checks were cut off.
+        // It was not refused: its checks were interrupted.
         Claim::Success if is_broken_off(facts) => ClaimResult::None,
         Claim::None => ClaimResult::None,
         Claim::Success => ClaimResult::Refused(short.unwrap_or_else(|| {
@@ -381,7 +381,8 @@ fn claim_result(
 /// Seconds before the next iteration, by crashes in a row; the last value applies to all further
 /// ones.
 const NEVER_WORKED_S: [u64; 3] = [5, 30, 300];
-/// The same for an agent that has worked in this loop: the cause is likely to last longer.
+/// Waits after a crash of an agent that has worked in this loop, in seconds: the cause is likely to
+/// last longer.
 const WORKED_S: [u64; 3] = [15, 120, 900];
 
 /// An agent that fails within this many milliseconds of its start has done no work.
@@ -463,8 +464,8 @@ pub fn wait_s(subject: &Loop) -> u64 {
     waits[index].max(delay)
 }
 
-// What takes a fallback out of its loop: only a person can help it, and without it the loop waits
-// for the agent in whose place it works. It takes nothing from a loop's own agent.
+// Failures that remove a fallback agent from its loop: only a person can fix them, and without the
+// fallback the loop waits for the agent that it replaces. The loop's own agent is never removed.
 
 /// Why the fallback that works is out, and what a person can do.
 pub fn unfit_fallback(subject: &Loop, facts: &Facts) -> Option<String> {
@@ -493,9 +494,9 @@ pub(super) fn denied_end(subject: &Loop, facts: &Facts, progress: Progress) -> O
     if is_denied { Some(EndReason::Denied(tools.clone())) } else { None }
 }
 
-// Whether an iteration changed anything that counts, and why that is the judgement. A state in
-// which the tree was before, and white space, are no progress; a check that passes now is, and so
-// is work that was only committed. Without a look at the tree it does not guess.
+// Whether an iteration changed anything that counts, and why. Returning to an earlier state of the
+// tree, or changing white space, is not progress; a check that passes now is, and so is work that
+// was only committed. If the tree was not checked, the answer is unknown.
 
 /// Judges an iteration by what changed since the boundary before, with the reason in a few words:
 /// "2 files changed, 1 commit", "only white space changed".
@@ -504,7 +505,7 @@ fn judge_progress(subject: &Loop, facts: &Facts) -> (Progress, String) {
     let (progress, tree) = judge_tree(subject, facts);
     let tree = match progress {
         Progress::Made => Some(tree),
-        // A check that only turns red brings the work no nearer to its end.
+        // A check that only turns red is not progress.
         Progress::None if passing.is_some() => None,
         _ => return (progress, tree),
     };

@@ -91,17 +91,18 @@ impl Limits {
         both.into_iter().all(|(own, other)| other == 0 || (own != 0 && own <= other))
     }
 
-    /// Whether one of them ends every loop at some time.
+    /// Whether at least one of these limits ends every loop sooner or later.
     pub fn end_every_loop(&self) -> bool {
         self.max_iterations > 0 || self.max_duration_s > 0 || self.bound_usage()
     }
 
-    /// Whether one of them ends some loops: all, those that fail, or those that change nothing.
+    /// Whether at least one of these limits ends some loops: all, those that fail, or those that
+    /// change nothing.
     pub fn end_some_loops(&self) -> bool {
         self.end_every_loop() || self.failure_threshold > 0 || self.stall > 0
     }
 
-    /// Whether one of them is reached. A model without a known price counts at the highest rate: if
+    /// Whether this limit is reached. A model without a known price counts at the highest rate: if
     /// the limit may be exceeded, it counts as reached.
     pub fn is_spent(&self, limit: LimitName, completed: u32, awake_ms: u64, usage: &Usage) -> bool {
         let (max, used) = match limit {
@@ -122,8 +123,8 @@ impl Limits {
     }
 }
 
-/// The limits of `subject` after the changes. "By" on a limit of 0 counts from what is used so far:
-/// `spent_ms` are the awake milliseconds of the running iteration.
+/// The limits of `subject` after the changes. "By" on a limit of 0 counts from what has been used
+/// so far: `spent_ms` are the awake milliseconds of the running iteration.
 pub fn change_limits(changes: &LimitChanges, subject: &Loop, spent_ms: u64) -> Limits {
     let (limits, state) = (subject.contract.limits.by_key(), &subject.state);
     let used = |key| match key {
@@ -133,7 +134,7 @@ pub fn change_limits(changes: &LimitChanges, subject: &Loop, spent_ms: u64) -> L
         LimitName::MaxDuration => state.time().awake_ms().saturating_add(spent_ms).div_ceil(1000),
         LimitName::MaxCost => state.work().usage().cost_at_most().micros(),
         LimitName::MaxTokens => state.work().usage().tokens.total(),
-        // The wait limit has no option, so nobody changes it.
+        // The wait limit has no option, so it never changes.
         LimitName::MaxWait => 0_u64,
     };
     Limits::from_settings(|key| match (changes.get(&key), limits[&key]) {
@@ -339,8 +340,8 @@ fn more_tokens(subject: &Loop) -> String {
     }
 }
 
-/// The options that raise what is used up and lift what cannot be kept, each with a blank before
-/// it, for the command that resumes the loop.
+/// The options that raise limits that are used up and lift those that cannot be kept, each after a
+/// blank, for the command that resumes the loop.
 pub fn raise_options(subject: &Loop) -> String {
     let [iterations, time, cost, tokens] = LimitName::BOUNDS.map(|limit| is_spent(subject, limit));
     let iterations = if iterations { " -n +10" } else { "" };

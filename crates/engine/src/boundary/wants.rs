@@ -1,5 +1,5 @@
-//! Which checks are worth running at this boundary, from what is known so far. It is asked again
-//! after each batch until it wants no more. It runs nothing itself.
+//! Decides which checks are worth running at this boundary, given what is known so far. Its caller
+//! asks again after each batch until there are none left. It runs nothing itself.
 
 use super::belief::{find_cause, list_lasting_doubts};
 use super::decide::{Decision, decide_next};
@@ -51,8 +51,8 @@ pub fn may_complete(subject: &Loop, seen: &AgentFacts) -> bool {
     subject.state.seen().baseline().is_some() && may_end && seen.needed_looks(contract).checks()
 }
 
-/// Whether changed tests are looked for: the loop would end `completed` on its checks, if their
-/// proof sufficed.
+/// Whether to search for changed tests: the loop would end `completed` on its checks if their proof
+/// sufficed.
 pub fn wants_test_changes(subject: &Loop, known: &Facts) -> bool {
     subject.state.seen().baseline().is_some() && proof_so_far(subject, known).is_some()
 }
@@ -104,7 +104,7 @@ fn proof_so_far(subject: &Loop, known: &Facts) -> Option<Proof> {
 }
 
 /// Whether a limit or a stall ends the loop here, as far as is known. The final report then shows
-/// every check's last result. After a cancel, too many failures or an error nobody would read it.
+/// every check's last result, which is not useful after a cancel, too many failures or an error.
 fn ends_at_a_limit(subject: &Loop, known: &Facts) -> bool {
     match decide_next(&judge_boundary(subject, known), known) {
         Decision::Finish(ending) => matches!(ending.outcome, Outcome::Exhausted | Outcome::Stalled),

@@ -1,15 +1,15 @@
-//! Which lines of a Markdown text are not the writer's own words: those inside a fenced code block,
-//! an HTML element that shows text as it is, or a block quote. The rules are those of `CommonMark`.
-//! Fences also stand in a list item, which ends its fences with it. Of HTML only an element that
-//! begins a line counts, so a sentence that mentions a tag opens nothing. A quoted paragraph goes
-//! on without a mark; after a quoted heading, fence or empty line the next line is the writer's
-//! own. Blank lines change no fence and may be left out.
+//! Finds the lines of a Markdown document that are not the writer's own words: those inside a
+//! fenced code block, an HTML element that shows its contents verbatim, or a block quote. The rules
+//! are those of `CommonMark`. A fence can also be inside a list item, and closes with it. Only an
+//! HTML element that begins a line counts, so a sentence that mentions a tag opens nothing. A
+//! quoted paragraph continues without a mark; after a quoted heading, fence or empty line the next
+//! line is the writer's own. Blank lines do not affect fences and may be left out.
 
 /// The state of the fences after the lines seen so far.
 #[derive(Debug, Default)]
 pub(super) struct Fences {
     open: Option<Fence>,
-    /// The columns at which the texts of the open list items start, the innermost last.
+    /// The columns at which the contents of the open list items start, innermost last.
     items: Vec<usize>,
 }
 
@@ -76,7 +76,7 @@ pub(super) fn measure_indentation(line: &str, start: usize) -> (usize, &str) {
     (column, "")
 }
 
-/// The width of the list marker a text begins with.
+/// The width of the list marker that a line begins with.
 pub(super) fn list_marker(text: &str) -> Option<usize> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let mark = *text.as_bytes().get(digits)?;
@@ -87,7 +87,7 @@ pub(super) fn list_marker(text: &str) -> Option<usize> {
     }
 }
 
-/// How many times a text begins with an ASCII character.
+/// How many times an ASCII character is repeated at the start of a line.
 pub(super) fn count_marks(text: &str, mark: char) -> usize {
     text.chars().take_while(|character| *character == mark).count()
 }
@@ -197,7 +197,7 @@ fn strip_list_marker(text: &str) -> Option<&str> {
     rest.starts_with([' ', '\t']).then_some(rest)
 }
 
-/// Whether the text of a quoted line is part of a paragraph.
+/// Whether the contents of a quoted line are part of a paragraph.
 fn is_paragraph(inner: &str, continues: bool) -> bool {
     let (column, mut text) = measure_indentation(inner, 0);
     if continues && column >= 4 && !text.is_empty() {

@@ -125,7 +125,7 @@ impl TryFrom<String> for Promise {
     }
 }
 
-/// Why a text cannot be a promise.
+/// Why a string cannot be a promise.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PromiseError {
     /// Nothing but white space.

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::{count, join_first_names, one_line};
 
-/// The most files that are kept by name.
+/// The maximum number of files kept by name.
 pub const FILES_KEPT: usize = 100;
 
-/// The most paths left out of a snapshot that a line names.
+/// The maximum number of paths left out of a snapshot that a line names.
 const LEFT_OUT_NAMED: usize = 3;
 
 /// How a file changed.
@@ -69,11 +69,11 @@ impl ChangedFile {
 pub struct HeadMove {
     /// Commits that are new on the branch.
     pub commits: u64,
-    /// Commits that are no longer on it.
+    /// The number of commits that are no longer on the branch.
     pub gone: u64,
     /// The branch, or the commit of a detached head, that is checked out instead.
     pub switched_to: Option<String>,
-    /// Whether the files of the new commit differ from those of the old one.
+    /// Whether the new commit has different files from the old one.
     pub holds_work: bool,
 }
 
@@ -206,7 +206,8 @@ pub struct Commits {
     /// The commits from before the loop that the branch of its start no longer has.
     #[serde(rename = "lost_commits")]
     pub lost: Vec<String>,
-    /// The commits that crew made and what is checked out does not have, each with its branch.
+    /// The commits that crew made and that the checked-out branch does not have, each with its
+    /// branch.
     #[serde(rename = "commits_elsewhere")]
     pub apart: Vec<String>,
     /// How many of the files that the loop changed are in no commit; `None` if nothing looked.
@@ -219,7 +220,7 @@ pub struct Commits {
 }
 
 impl Commits {
-    /// The most of a kind that are looked up.
+    /// The maximum number of commits and of files that are looked up.
     pub const MOST: usize = 1000;
 
     /// Those made since the start, as far as they are known.

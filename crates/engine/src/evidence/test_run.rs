@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::evidence::CheckResult;
 use crate::text::{count, join_first_names, one_line, text_start};
 
-/// The most tests that are kept by name.
+/// The maximum number of tests kept by name.
 pub const TESTS_NAMED: usize = 20_000;
-/// The most tests whose failure is kept in words.
+/// The maximum number of tests whose failure is kept in words.
 const FAILURES_KEPT: usize = 1000;
 /// The longest name of a test, or the words of a failure, in characters.
 pub const NAME_CHARS: usize = 300;
@@ -176,7 +176,7 @@ impl TestRun {
 // A check's test results, compared with its previous run and with the first one: what is failing,
 // what was fixed, broken, left out or taken away. A report never decides whether a check passed.
 
-/// The most tests of one kind that a report keeps by name.
+/// The maximum number of tests of one kind that a report keeps by name.
 const NAMES_KEPT: usize = 20;
 /// After how many runs with the same failures the agent is told.
 const STUCK_RUNS: u32 = 3;

@@ -14,7 +14,7 @@ use derive_getters::Getters;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The most chapters kept; the newest are.
+/// The maximum number of chapters kept; older ones are dropped.
 pub const CHAPTERS_MAX: usize = 10_000;
 
 /// What a journal reports.
@@ -25,7 +25,7 @@ pub struct Story {
     drivers: Settled<StoryDriver>,
     /// The checks that passed before the first iteration, by command.
     green_before: BTreeSet<String>,
-    /// When it ended; `None` while it lives, or where no line says so.
+    /// When it ended; `None` while it is live, or if no line says when.
     #[getter(copy)]
     ended_at: Option<DateTime<Utc>>,
     /// Lines that could not be read.
@@ -158,7 +158,7 @@ impl Story {
             Event::Changed { what, kind, limits, after } => {
                 let state = after.state();
                 if state.counts().completed() == 0 {
-                    // Of a cut-off attempt's work they say nothing about the time before the loop.
+                    // After an interrupted attempt they say nothing about the time before the loop.
                     let passed = state.seen().checks().iter().filter(|(_, memory)| {
                         !state.seen().checked_after_work() && memory.last() == Verdict::Passed
                     });
@@ -181,8 +181,8 @@ impl Story {
         self.chapters.push(reached, Chapter { at, generation, what });
     }
 
-    /// Whether the newest handoff page that somebody wrote has been through no iteration of another
-    /// worker. One that is cut off is repeated with the same prompt.
+    /// Whether the newest handoff page that a person or an agent wrote has not been through an
+    /// iteration of another worker yet. An interrupted iteration is repeated with the same prompt.
     pub fn has_unread_handoff(&self) -> bool {
         let mut is_counted = false;
         for chapter in self.chapters.iter().rev() {
@@ -285,14 +285,14 @@ impl IterationSummaries {
 // has failed since iteration 6, which changed src/a.rs, src/b.rs". It goes back to nothing and
 // runs nothing.
 
-/// The most files that are named.
+/// The maximum number of files named.
 const FILES_NAMED: usize = 5;
 /// The longest path, in characters.
 const PATH_CHARS: usize = 300;
-/// The most files that are kept.
+/// The maximum number of files kept.
 const FILES_KEPT: usize = 100;
 
-/// A check that passed once and fails at the end of what is known.
+/// A check that passed once and fails now, as far as is known.
 #[derive(Getters, Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Regression {
     run: String,

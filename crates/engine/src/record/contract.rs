@@ -159,7 +159,7 @@ pub struct Place {
     /// record.
     #[serde(skip)]
     pub branches: &'static str,
-    /// The folder in it that holds the view, the task and the handoffs.
+    /// The folder in it with the view, the task and the handoffs.
     pub branch_dir: String,
     /// git's own folder, as git named it when fresh processes first drove the loop; `None` until
     /// then, and without git.
@@ -185,7 +185,7 @@ impl Place {
         self.apart.clone().unwrap_or_else(|| self.branch_folder())
     }
 
-    /// The file that holds the exact task, for the agent to read.
+    /// The file with the exact task, for the agent to read.
     pub fn task_file(&self) -> PathBuf {
         self.reading_folder().join("task.md")
     }
@@ -266,7 +266,7 @@ pub struct Dialect(pub Cow<'static, str>);
 impl Dialect {
     /// The word for plain text.
     pub const PLAIN: &str = "text";
-    /// Plain text; its end is the final message.
+    /// Plain text; the last part of it is the final message.
     pub const TEXT: Self = Self(Cow::Borrowed(Self::PLAIN));
 }
 
@@ -322,7 +322,7 @@ pub struct Run {
     pub words: Vec<String>,
     pub recipe: Recipe,
     pub pace: IterationTimes,
-    /// The most turns of the agent in one iteration; 0 means no limit.
+    /// The maximum number of turns of the agent in one iteration; 0 means no limit.
     pub max_turns: u32,
     /// The tokens of a prompt above which crew warns; 0 means never.
     pub token_budget: u64,
@@ -405,7 +405,8 @@ pub struct GitSteps {
     pub push: bool,
     /// The branch to rebase onto before an iteration, if it moved; `None` if there is none.
     pub rebase: Option<String>,
-    /// The branch to push if a person resumed on another one than that of the start; else `None`.
+    /// The branch to push, if a person resumed the loop on a different branch from the one it
+    /// started on; else `None`.
     pub branch: Option<String>,
 }
 
@@ -486,8 +487,8 @@ pub struct TaskOfFleet {
 }
 
 impl TaskOfFleet {
-    /// The command that continues the task or tries it again. Where nobody coordinates the fleet,
-    /// it prints the one that starts it with all of its options.
+    /// The command that continues or retries the task. If the fleet has no coordinator, that
+    /// command prints the one that starts the fleet with all of its options.
     pub fn resume_command(&self) -> String {
         format!("crew resume {self}")
     }
@@ -518,7 +519,7 @@ impl fmt::Display for TaskOfFleet {
     }
 }
 
-/// The most characters of what was last seen.
+/// The maximum number of characters kept of the last sighting.
 const LAST_CHARS: usize = 120;
 
 /// What the loops of a task have used so far.

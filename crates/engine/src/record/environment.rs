@@ -1,8 +1,8 @@
-//! The environment of a session's checks: that of the start. An agent that changes the `env` of the
-//! project's settings changes what the client passes to the next hook, and `MAKEFLAGS=-n` alone
-//! makes a failing check pass. So the record holds a salted hash of each variable, to detect
-//! changes. It refuses to hold values, except `PATH` and those that a file of the checkout already
-//! held.
+//! The environment of a session's checks, as it was at the start. An agent that changes the `env`
+//! of the project's settings changes what the client passes to the next hook, and `MAKEFLAGS=-n`
+//! alone makes a failing check pass. So the record has a salted hash of each variable, to detect
+//! changes. It never includes values, except `PATH` and those that a file of the checkout already
+//! contained.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -23,8 +23,8 @@ pub type Variables = BTreeMap<OsString, OsString>;
 pub struct Foreign {
     /// The variables that clients set for what they start. crew gives them to none of its children.
     pub own: Vec<&'static str>,
-    /// The variables that differ between two hooks of one session although nobody changed them.
-    /// They are passed while unchanged, else dropped without a remark.
+    /// Variables that differ between two hooks of one session for no outside reason. They are
+    /// passed on while unchanged, and otherwise dropped silently.
     pub shifting: Vec<&'static str>,
 }
 
@@ -45,8 +45,9 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Records `now`. `held` lists the values that files of the checkout give to a name; a value is
-    /// kept if one of them is the same. A name that is not UTF-8 is left out, and so never passed.
+    /// Records `now`. `held` lists the values that files of the checkout assign to a name; a value
+    /// is kept if it equals one of them. A name that is not UTF-8 is left out, and so never passed
+    /// on.
     pub fn from_variables(
         now: &Variables,
         foreign: &Foreign,

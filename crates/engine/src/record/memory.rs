@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 /// Whose share it is what a session used.
 const SESSION: &str = "session";
-/// Whose it is what nobody can be named for.
+/// The name for shares whose agent is unknown.
 const EARLIER: &str = "earlier";
 
 /// The agent that works in place of the first.
@@ -39,7 +39,8 @@ pub struct AgentMemory {
     pub stand_in: Option<FallbackAgent>,
     /// The fallbacks that cannot work, because only a person can change why.
     pub out: Vec<String>,
-    /// Who did all that was done before the first share; `None` if nobody, several, or unknown.
+    /// The only agent that worked before the first share; `None` if there was none, several, or if
+    /// it is unknown.
     alone: Option<String>,
     /// By the agents' names, and of the sessions that took the loop; together they are the loop's.
     shares: BTreeMap<String, AgentShare>,
@@ -79,7 +80,7 @@ impl Loop {
         if self.worker()?.name == stand_in.agent { Some(stand_in) } else { None }
     }
 
-    /// The same while it is at work: whoever waits is at a limit, too.
+    /// The fallback agent that is running now; an agent that waits is at a limit, too.
     pub fn running_fallback(&self) -> Option<&FallbackAgent> {
         if self.state.status() == Status::Running { self.working_fallback() } else { None }
     }
@@ -155,7 +156,7 @@ pub struct CheckMemory {
     /// The fewest tests that passed in a run that failed, 0 if it spoke of none; `None` if it never
     /// failed in or before the loop.
     pub failed_with: Option<u32>,
-    /// Whether a run found no program, which is no failure.
+    /// Whether the command of a run was not found, which is not a failure of the check.
     #[getter(copy)]
     program_missing: bool,
     /// The number of completed iterations at that time.
@@ -294,7 +295,8 @@ impl GitMemory {
         }
     }
 
-    /// ", not pushed": what is left to do first, for a row in a list; empty if nothing is.
+    /// The first thing left to do, for a row in a list, such as ", not pushed"; empty if there is
+    /// nothing.
     pub fn left_in_a_list(&self) -> &'static str {
         match self.pending_steps() {
             Pending { commit: true, .. } => ", not committed",
@@ -346,16 +348,16 @@ pub struct CheckedOut {
 pub struct RepositoryInside {
     /// `None` before its first commit.
     pub commit: Option<String>,
-    /// A hash of what is not committed there; `None` if all is.
+    /// A hash of the uncommitted changes; `None` if there are none.
     pub uncommitted: Option<String>,
 }
 
-/// A working tree as it was looked at.
+/// A working tree as it was when examined.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TreeSeen {
     /// Equal for equal trees.
     pub identity: String,
-    /// The snapshot that holds it; `None` where none are taken.
+    /// The snapshot of it; `None` where none are taken.
     pub snapshot: Option<String>,
     /// `None` outside git.
     pub head: Option<CheckedOut>,

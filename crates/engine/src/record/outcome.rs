@@ -152,7 +152,7 @@ pub struct Ending {
     /// Only with `Completed`.
     pub proof: Option<Proof>,
     pub reason: EndReason,
-    /// What the runs that look for a better proof came to, if they did not find one.
+    /// Notes about the runs that looked for a better proof, if they did not find one.
     pub proof_notes: Vec<String>,
 }
 
@@ -247,7 +247,7 @@ pub struct Totals {
     iteration_ms: Option<Spread>,
     /// How many of the newest loops in a row did not complete.
     failure_streak: u64,
-    /// The most loops in a row that did not complete.
+    /// The maximum number of loops in a row that did not complete.
     longest_failure_streak: u64,
     #[serde(skip)]
     usage: Usage,

@@ -59,7 +59,7 @@ pub struct Host {
 pub enum Life {
     Alive,
     Gone,
-    /// On another machine; it may be alive.
+    /// On another machine; it may still be running.
     Elsewhere,
 }
 
@@ -137,22 +137,23 @@ pub struct SessionMemory {
     pub dialog: Option<Dialog>,
 }
 
-/// The client's queue of typed texts, as far as the transcript shows it.
+/// The client's queue of typed messages, as far as the transcript shows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queue {
     /// How far the transcript has been read; 0 means up to the last boundary.
     pub bytes: u64,
-    /// The waiting texts, in order. A text that is not a command, or was obeyed, is empty.
+    /// The queued messages, in order. One that is not a command, or was already carried out, is
+    /// stored as an empty string.
     pub waiting: Vec<String>,
-    /// Commands that were obeyed before the client delivered them.
+    /// Commands that were carried out before the client delivered them.
     pub obeyed: Vec<ExecutedCommand>,
 }
 
-/// A queued command that was obeyed.
+/// A queued command that was carried out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecutedCommand {
     pub command: String,
-    /// The iteration at whose boundary it was obeyed.
+    /// The iteration at whose boundary it was carried out.
     pub iteration: u32,
 }
 
@@ -172,8 +173,7 @@ pub struct MeteredUsage {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
     pub bytes: u64,
-    /// A digest of what is just before it; empty if unknown. A file that was written anew has
-    /// another.
+    /// A digest of what is just before it; empty if unknown. It differs if the file was rewritten.
     pub ends: String,
     /// The last messages before it; further lines of them may follow.
     pub recent: Vec<CountedMessage>,
@@ -188,14 +188,14 @@ pub struct StopMark {
     pub recorded_ms: u64,
 }
 
-// What the agent asked when nobody was there to answer, and the dialog at which its client waits:
-// kept in the record for people. Both are bounded. No decision about a loop reads them.
+// What the agent asked when no user was there to answer, and the dialog at which its client waits:
+// kept in the record for people, of bounded size. No decision about a loop reads them.
 
-/// The most questions that are kept; the newest are.
+/// The maximum number of questions kept; older ones are dropped.
 pub const ASKED_MAX: usize = 20;
-/// The most of a question that is kept, in characters.
+/// The maximum length of a stored question, in characters.
 const QUESTION_CHARS: usize = 300;
-/// The most options of a question that are kept, and the most of each, in characters.
+/// The maximum number of options kept for a question, and of characters kept of each.
 const OPTIONS_MAX: usize = 8;
 const OPTION_CHARS: usize = 80;
 
@@ -256,7 +256,7 @@ pub struct Question {
 }
 
 impl Question {
-    /// A question, cut to what is kept of it.
+    /// A question, truncated to its maximum length.
     pub fn new(iteration: u32, text: &str, options: &[String]) -> Self {
         let options = options.iter().take(OPTIONS_MAX).map(|text| one_line(text, OPTION_CHARS));
         let text = one_line(text, QUESTION_CHARS);
@@ -292,8 +292,8 @@ pub struct Dialog {
     pub transcript_bytes: u64,
 }
 
-/// The longest account and the longest model in a file's name, in bytes. A longer one is cut, and
-/// ends with a fingerprint of all of it.
+/// The maximum length of an account and of a model in a file name, in bytes. A longer one is
+/// truncated, and ends with its fingerprint.
 const NAME_BYTES: usize = 80;
 
 /// Whose limit it is. It is a name, never a credential.

@@ -34,10 +34,10 @@ pub enum EndReason {
     OwnerGone(Driver),
     /// Its session ended, with the client's word for how.
     SessionEnded(Option<String>),
-    /// It waits for its turn after a limit, and nobody is at the client.
+    /// It would wait for its turn after a limit, but nobody is at the client.
     CannotAwaitTurn(String),
-    /// It waits for the model's service, and nobody is at the client: the client's word for the
-    /// failure.
+    /// It would wait for the model's service, but nobody is at the client: the client's word for
+    /// the failure.
     CannotAwaitService(String),
     WaitTooLong {
         why: String,

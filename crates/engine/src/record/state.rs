@@ -114,7 +114,7 @@ pub struct EndState {
     /// When the end was recorded; `None` of a live loop.
     #[getter(copy)]
     ended_at: Option<DateTime<Utc>>,
-    /// When its proof was last looked for after its end; `None` if it never was.
+    /// When a better proof was last searched for after its end; `None` if it never was.
     #[getter(copy)]
     proved_at: Option<DateTime<Utc>>,
     /// The process that looks for it in the background.
@@ -138,11 +138,10 @@ pub struct SeenState {
     /// now, have run there.
     #[getter(copy)]
     checked_as_found: bool,
-    /// Whether those before the first iteration ran on the work of an attempt that was cut off.
+    /// Whether the checks before the first iteration ran on the work of an interrupted attempt.
     #[getter(copy)]
     checked_after_work: bool,
-    /// The tests and check configuration as the loop found them; `None` if there are no checks, or
-    /// no snapshots.
+    /// The tests and check configuration that the loop found; `None` without checks or snapshots.
     baseline: Option<Baseline>,
     /// Why the tree as the loop found it is not known, with a hint; `None` if it was recorded.
     unrecorded: Option<String>,
@@ -354,7 +353,7 @@ impl State {
         self.end.prover = Some(prover);
     }
 
-    /// Replaces the end by the one that a search for a better proof found.
+    /// Replaces the end with the one that a search for a better proof found.
     pub fn end_proof(&mut self, ending: Ending, at: DateTime<Utc>, knows_the_start: bool) {
         self.end.prover = None;
         self.end.proved_at = Some(at);
@@ -430,12 +429,12 @@ impl State {
         self.seen.checked_after_work = true;
     }
 
-    /// Notes why the tree as the loop found it is not known; `None` if it is.
+    /// Records why the tree that the loop found is unknown; `None` if it is known.
     pub fn note_unrecorded(&mut self, why: Option<String>) {
         self.seen.unrecorded = why;
     }
 
-    /// Replaces the tests and check configuration that count as those of the start.
+    /// Replaces the tests and check configuration that count as the original ones.
     pub fn replace_baseline(&mut self, baseline: Option<Baseline>) {
         self.seen.baseline = baseline;
     }

@@ -1,6 +1,5 @@
-//! Every column of a loop: its key for programs, and its cell in the lists for people, in columns
-//! of which a narrow terminal leaves out those of least worth. The rows of a page are templates
-//! over the keys.
+//! Every column of a loop: its key for programs, and its cell in the lists for people. A narrow
+//! terminal leaves out the least important columns. The rows of a page are templates over the keys.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -84,14 +83,14 @@ impl Serialize for LoopView<'_> {
     }
 }
 
-/// The worth of a column that is always shown.
+/// The importance of a column that is always shown.
 pub const ALWAYS: u8 = u8::MAX;
 
-/// What of a cell has a colour.
+/// Which part of a cell is coloured.
 #[derive(Debug, Clone, Copy)]
 pub enum CellColour {
     Plain,
-    /// All of it, as the least important.
+    /// The whole cell is dimmed, as the least important.
     Quiet,
     /// crew's words for how something is.
     Words,
@@ -100,12 +99,12 @@ pub enum CellColour {
 /// A column.
 #[derive(Debug, Clone, Copy)]
 pub struct Column {
-    /// What it is worth where not all have room.
+    /// Its importance when not all columns fit.
     pub worth: u8,
     pub alignment: Alignment,
-    /// Its widest cell.
+    /// The maximum width of its cells.
     pub most: usize,
-    /// The least room that it is worth, if it takes what the others leave.
+    /// The minimum width, if it takes the space that the others leave.
     pub rest: Option<usize>,
     pub colour: CellColour,
 }
@@ -116,28 +115,28 @@ impl Column {
         Self { worth, alignment: Alignment::Left, most, rest: None, colour: CellColour::Plain }
     }
 
-    /// The same with its cells at the right.
+    /// A column whose cells are right-aligned.
     pub const fn number(worth: u8, most: usize) -> Self {
         Self { alignment: Alignment::Right, ..Self::text(worth, most) }
     }
 
-    /// One that takes the room that the others leave, if that is at least `least`.
+    /// A column that takes the space that the others leave, if that is at least `least`.
     pub const fn rest(worth: u8, least: usize) -> Self {
         Self { rest: Some(least), ..Self::text(worth, usize::MAX) }
     }
 
-    /// The same in colour.
+    /// The column in this colour.
     pub const fn with_colour(self, colour: CellColour) -> Self {
         Self { colour, ..self }
     }
 
-    /// The room that it needs.
+    /// The width that it needs.
     pub fn room_needed(self) -> usize {
         self.rest.unwrap_or(self.most)
     }
 }
 
-/// A column of a list, and its cell of a loop; the folder is the one that is called `~`.
+/// A column of a list, and the function that makes its cell; the folder is the home, shown as `~`.
 pub type ListColumn = (Column, fn(&LoopView<'_>, Option<&Path>) -> String);
 
 const ID: ListColumn = (Column::text(ALWAYS, WIDEST), |view, _| view.record.id.to_string());
@@ -185,7 +184,7 @@ pub fn task_text(subject: &Loop) -> Cow<'_, str> {
     }
 }
 
-/// The same in one line.
+/// The task on one line.
 pub fn task_line(subject: &Loop) -> String {
     one_line(&task_text(subject), TASK_CHARS)
 }

@@ -85,7 +85,7 @@ pub fn state_of_the_checks(record: &Loop) -> Option<String> {
     if !all_ran || evidence.checks.is_empty() {
         return None;
     }
-    // Such as that of an agent that changed the tests: that they pass is then no good news.
+    // The agent changed the tests, for example: then it is not good news that they pass.
     if matches!(evidence.claim, ClaimResult::Refused(_)) {
         return Some("its last claim was refused".to_owned());
     }
@@ -110,7 +110,7 @@ fn quote_command(run: &str) -> String {
     format!("`{}`", clip_line(run, RUN_CHARS))
 }
 
-/// What the agent needs of a person, in its own words; `None` unless it said so itself.
+/// What the agent asked a person for, in its own words; `None` unless it asked.
 pub fn asked_for_help(record: &Loop) -> Option<&str> {
     match &record.state.end().ending().as_ref()?.reason {
         EndReason::AgentBlocked(needs) => Some(needs),
@@ -118,13 +118,14 @@ pub fn asked_for_help(record: &Loop) -> Option<&str> {
     }
 }
 
-/// When it ended; `None` while it lives.
+/// When it ended; `None` while it is live.
 pub fn end_time(inputs: &PageInputs<'_>) -> Option<DateTime<Utc>> {
     let told = inputs.story.ended_at();
     (!inputs.view.record.is_live()).then(|| told.unwrap_or_else(|| inputs.view.record.last_at()))
 }
 
-/// The rows: what is needed, why, what was best; of a live loop what it waits for and who works.
+/// The rows of a page: what is needed and why, and the best result; for a live loop what it waits
+/// for and who works.
 pub fn ending_facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
     let PageInputs { view, story, .. } = inputs;
     let (record, state) = (view.record, &view.record.state);
@@ -146,7 +147,8 @@ pub fn ending_facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
     templates::template_rows("ending.j2", &context! { ..values, ..Value::from_serialize(view) })
 }
 
-/// Why claims were refused; empty for a completed loop, and where the reason of its end says so.
+/// Why claims were refused; empty for a completed loop, and if the reason of its end already says
+/// so.
 fn list_refusals<'a>(inputs: &PageInputs<'a>) -> Vec<&'a str> {
     let ending = inputs.view.record.state.end().ending().as_ref();
     if let Some(EndReason::Completed { .. } | EndReason::Refused(_)) = ending.map(|it| &it.reason) {
@@ -160,8 +162,8 @@ fn list_refusals<'a>(inputs: &PageInputs<'a>) -> Vec<&'a str> {
     refusals.collect()
 }
 
-/// What a proof rests on: its checks, and what is known of their past. `rest` is what the reason
-/// says beyond the meaning of the proof; `None` where that is not all, or where no check ran.
+/// What a proof is based on: its checks and their history. `rest` is what the reason says beyond
+/// the meaning of the proof; `None` if that is not all, or if no check ran.
 fn proof_values(inputs: &PageInputs<'_>) -> Value {
     let state = &inputs.view.record.state;
     let (Some(ending), Some(evidence)) = (state.end().ending(), state.seen().evidence()) else {
@@ -212,8 +214,8 @@ pub struct NextStep {
     pub what: String,
 }
 
-/// The next command, and the one after it. The command that sends a message to the agent of a loop
-/// that is over resumes the loop; that of a fleet's loop only leaves it for the next attempt.
+/// The next command, and the one after it. Sending a message to the agent of a loop that is over
+/// resumes the loop; a message to a loop of a fleet is only kept for the next attempt.
 pub fn next_steps(inputs: &PageInputs<'_>) -> (NextStep, Option<NextStep>) {
     let record = inputs.view.record;
     let fleet = record.fleet.as_ref();
@@ -251,7 +253,7 @@ fn accept_command(inputs: &PageInputs<'_>) -> Option<String> {
 /// Whether resuming the loop leads anywhere.
 pub fn can_resume(inputs: &PageInputs<'_>) -> bool {
     match inputs.view.record.outcome() {
-        // Not to continue it, but to do what is pending.
+        // The command does what is pending; it does not continue the loop.
         Some(Outcome::Completed) => {
             inputs.view.record.fleet.is_none()
                 && !inputs.view.record.state.git().pending_steps().is_empty()
@@ -264,8 +266,8 @@ pub fn can_resume(inputs: &PageInputs<'_>) -> bool {
     }
 }
 
-/// Whether the proof falls short because no check has ever failed, which nobody can remedy. A
-/// person can remedy the rest: a changed check, or what a run in the scratch folder needs.
+/// Whether the proof falls short because no check has ever failed, which cannot be fixed. A person
+/// can fix the other causes: a changed check, or something that a run in the scratch folder lacks.
 fn never_failed(inputs: &PageInputs<'_>) -> bool {
     let record = inputs.view.record;
     let reason = record.state.end().ending().as_ref().map(|ending| &ending.reason);

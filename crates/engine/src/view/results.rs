@@ -20,13 +20,13 @@ use crate::templates;
 use crate::text::{clip_line, one_line, tail_of, with_reason};
 use crate::view::{ChangesFrom, Fact, LoopView, PageCheck, PageInputs};
 
-/// The most names of failing tests.
+/// The maximum number of names of failing tests.
 const NAMED: usize = 5;
-/// The most of a failed check's output, in characters.
+/// The maximum length of a failed check's output, in characters.
 const TAIL_CHARS: usize = 600;
 /// The longest path, in characters.
 const PATH_CHARS: usize = 300;
-/// The longest words of a person, in characters.
+/// The maximum length of a person's message, in characters.
 pub const TOLD_CHARS: usize = 200;
 
 /// The rows.
@@ -126,7 +126,7 @@ fn describe_last_result(view: &LoopView<'_>, run: &str) -> String {
     format!("`{}` {what}", clip_line(run, 100))
 }
 
-/// The end of a text, line by line.
+/// The last lines of a string.
 fn end_lines(text: &str) -> Vec<String> {
     tail_of(text, TAIL_CHARS).lines().map(str::to_owned).collect()
 }
@@ -146,8 +146,8 @@ fn left_out(inputs: &PageInputs<'_>) -> [Vec<String>; 2] {
     [large, inside].map(|paths| paths.into_iter().collect())
 }
 
-/// What the journal noted of the tree since the last iteration: that the files above are not what
-/// is there, or that a person's may be among them.
+/// What the journal says about the tree since the last iteration: that the files above are not what
+/// is there, or that a person's changes may be among them.
 fn list_notes(inputs: &PageInputs<'_>) -> Vec<String> {
     let rest = inputs.story.chapters().iter().rev().map(Chapter::what);
     let rest = rest.take_while(|what| !matches!(what, StoryEvent::Iteration(_)));
@@ -213,7 +213,7 @@ fn mark_delivered(messages: &mut [Message<'_>], iteration: u32) {
     }
 }
 
-/// The most lines of a page; the newest are kept.
+/// The maximum number of lines on a page; the newest are kept.
 pub const LINES_MAX: usize = 12;
 /// The longest words of an agent in a line, in characters.
 const SAID_CHARS: usize = 200;
@@ -227,7 +227,7 @@ pub struct IterationLine {
     pub elapsed_ms: u64,
     /// The agent's exit status; `None` if it did not exit by itself.
     pub exit: Option<i32>,
-    /// Why it did not run, or not to its end; not written if it did.
+    /// Why it did not run or did not finish; not written if it finished.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
     /// Who worked; not written in a loop with one agent.
@@ -267,7 +267,7 @@ pub fn newest_lines(record: &Loop, story: &Story, most: usize) -> Vec<IterationL
 }
 
 impl IterationLine {
-    /// The line of an iteration; `proof` is that of the loop's end, for the one that ended it.
+    /// The line of an iteration; `proof` is the loop's proof, for the iteration that ended it.
     pub fn from_iteration(iteration: &Iteration, proof: Option<Proof>) -> Self {
         let evidence = &iteration.evidence;
         Self {

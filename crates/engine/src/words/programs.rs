@@ -36,7 +36,8 @@ impl ReactionEnd {
         matches!(self.verdict, Verdict::Failed | Verdict::TimedOut)
     }
 
-    /// "finish `./notify` failed (exit 1): nobody is listening".
+    /// One line about how a reaction ended, such as "finish `./notify` failed (exit 1): nobody is
+    /// listening".
     pub fn end_line(&self) -> String {
         let what = match (self.verdict, self.exit) {
             (Verdict::Failed, None) => "could not be started".to_owned(),
@@ -189,7 +190,7 @@ pub enum ViewState {
     Missing,
     /// A value of crew's differs; crew writes it again.
     Altered,
-    /// `"active": false`: the loop ends. The only edit that crew obeys.
+    /// `"active": false`: the loop ends. The only edit that crew acts on.
     Deactivated,
 }
 

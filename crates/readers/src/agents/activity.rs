@@ -14,9 +14,9 @@ use engine::text::{
 
 /// How much of a command's output is searched for tests: the end, in bytes.
 const OUTPUT_BYTES: usize = 256 << 10;
-/// The most characters of what a call is about.
+/// The maximum number of characters in the description of a call.
 const SUBJECT_CHARS: usize = 200;
-/// The most characters of why a call failed.
+/// The maximum number of characters in the reason for a failed call.
 const WHY_CHARS: usize = 80;
 /// The longest text shown of one event, in characters.
 const SHOWN_CHARS: usize = 2000;

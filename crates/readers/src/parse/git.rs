@@ -94,7 +94,7 @@ pub fn parse_worktrees(text: &str) -> Vec<WorkingTree> {
     trees
 }
 
-/// The most characters of an error message that are kept.
+/// The maximum number of characters kept of an error message.
 const ERROR_CHARS: usize = 300;
 
 /// The line that best says what went wrong.

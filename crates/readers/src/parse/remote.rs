@@ -8,7 +8,7 @@ use derive_getters::Getters;
 use engine::git::{GitTrouble, RemoteRef};
 use engine::text::text_start;
 
-/// The most characters of a cause that are kept.
+/// The maximum number of characters kept of a cause.
 const CAUSE_CHARS: usize = 300;
 
 /// Whether the remote already had everything; `None` if no line mentions a branch.

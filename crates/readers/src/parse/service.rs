@@ -20,7 +20,7 @@ use super::patterns::{
 use engine::boundary::facts::ApiError;
 use engine::text::{plain_text, text_start};
 
-/// The most characters of the service's message that are kept.
+/// The maximum number of characters kept of the service's message.
 const MESSAGE_CHARS: usize = 300;
 
 /// Sorts an error. An unknown kind counts as temporary. `now` is on the user's clock, because the

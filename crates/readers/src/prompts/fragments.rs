@@ -17,12 +17,12 @@ use engine::record::{Fragment, Phase, Recipe};
 
 /// How deep includes may go.
 const DEPTH_MAX: usize = 16;
-/// The most bytes of a whole recipe.
+/// The maximum number of bytes in a whole recipe.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
-/// The most steps of filling in one template: nested loops could take forever.
+/// The maximum number of steps of filling in one template: nested loops could take forever.
 const STEPS_MAX: u64 = 1_000_000;
-/// The most bytes of a tag, and the most `elif` of a template: the parser needs stack for each
-/// operator and each `elif`, and counts neither.
+/// The maximum number of bytes in a tag, and the most `elif` of a template: the parser needs stack
+/// for each operator and each `elif`, and counts neither.
 const TAG_BYTES_MAX: usize = 1024;
 const ELIFS_MAX: usize = 64;
 

@@ -14,7 +14,7 @@ use engine::journal::story::IterationSummary;
 use engine::record::Loop;
 use engine::text::{clip_line, distinct_texts, start_bytes, table_rows};
 
-/// The most bytes of one value.
+/// The maximum number of bytes in one value.
 pub const VALUE_BYTES_MAX: usize = 16 * 1024;
 
 /// Every variable with its meaning, as they are displayed.

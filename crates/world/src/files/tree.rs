@@ -125,7 +125,7 @@ fn copy_program(program: &Path, copy: &Path) -> io::Result<()> {
     set_mode(copy, 0o755)
 }
 
-/// The most bytes that are copied between two looks at the clock.
+/// The maximum number of bytes copied between two looks at the clock.
 const COPIED_AT_ONCE: u64 = 16 << 20;
 
 /// Creates a hard link to a file that never changes, or copies it before the deadline if the disk
@@ -258,7 +258,7 @@ pub fn remove_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// The most folders whose mode is changed so that they can be removed.
+/// The maximum number of folders whose mode is changed so that they can be removed.
 const FOLDERS_MAX: usize = 1_000_000;
 
 /// Like [`remove_folder`], also for a folder that contains read-only ones, as module caches do.

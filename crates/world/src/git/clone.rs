@@ -26,7 +26,7 @@ use readers::parse::git::zero_ended_names;
 
 /// The longest a clone may take.
 const WITHIN: Duration = Duration::from_secs(30 * 60);
-/// The most names in a folder of objects.
+/// The maximum number of names in a folder of objects.
 const OBJECTS_MAX: usize = 4_000_000;
 /// How often objects are listed, if a repack keeps replacing some.
 const OBJECTS_TRIES: u32 = 5;

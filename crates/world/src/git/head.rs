@@ -17,7 +17,8 @@ use readers::parse::git::{WorkingTree, is_id, parse_worktrees};
 const LINE_BYTES: u64 = 4096;
 /// The largest file of packed references, in bytes.
 const PACKED_BYTES: u64 = 32 << 20;
-/// The most branch tips that are compared, and the most bytes of packed references read for them.
+/// The maximum number of branch tips compared, and the most bytes of packed references read for
+/// them.
 const TIPS_MAX: usize = 256;
 const TIPS_BYTES: u64 = 1 << 20;
 /// The longest chain of symbolic references that is followed.

@@ -17,13 +17,13 @@ use readers::parse::git::{BRANCHES, zero_ended};
 
 /// The largest `.worktreeinclude`, in bytes.
 pub const INCLUDE_BYTES: u64 = 1 << 20;
-/// The most files that are copied.
+/// The maximum number of files copied.
 const FILES_MAX: usize = 10_000;
 /// The largest file that is copied, in bytes.
 const FILE_BYTES: u64 = 50 << 20;
 /// The longest git may take to list files: it searches every ignored folder.
 const WITHIN: Duration = Duration::from_secs(300);
-/// The most lines of patterns; each becomes an argument of a command.
+/// The maximum number of lines in patterns; each becomes an argument of a command.
 const PATTERNS_MAX: usize = 2000;
 /// The prefix that keeps git from reading a path as a pattern, such as `:(glob)a`.
 const HERE: &[u8] = b"./";

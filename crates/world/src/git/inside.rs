@@ -18,9 +18,9 @@ use readers::parse::git::{
     FileChangeKind, parse_raw_diff, zero_ended_names, zero_ended_paths, zero_list,
 };
 
-/// The most repositories that are looked at.
+/// The maximum number of repositories examined.
 const REPOSITORIES_MAX: usize = 100;
-/// The most files of a repository that are compared by content, and the largest, in bytes.
+/// The maximum number of files of a repository compared by content, and the largest, in bytes.
 const FILES_READ: usize = 1000;
 const FILE_BYTES: u64 = 1 << 20;
 

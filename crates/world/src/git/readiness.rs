@@ -8,7 +8,7 @@ use super::{Git, run_git, shared_folder, steps};
 use crate::files::disk;
 use engine::git::{GitFault, GitStep, RemoteRef};
 
-/// The most names in a folder of refs.
+/// The maximum number of names in a folder of refs.
 const NAMES_MAX: usize = 20_000;
 /// The locks in a repository that keep crew from fetching and from deleting refs.
 const LOCKS: [&str; 2] = ["packed-refs.lock", "shallow.lock"];

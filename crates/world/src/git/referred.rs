@@ -175,11 +175,11 @@ fn relative_address(remote: &str, url: &str) -> String {
 
 /// The longest git LFS may take to send files.
 pub(super) const LFS_WITHIN: Duration = Duration::from_secs(600);
-/// The most bytes of `.gitattributes` that are read.
+/// The maximum number of bytes in `.gitattributes` read.
 const ATTRIBUTES_BYTES: u64 = 1 << 20;
 /// Selects every object that is small enough for a pointer, which has at most 1,024 bytes.
 const SMALL: &str = "--filter=combine:blob:limit=1025+object:type=blob";
-/// The most files that are passed to one git-lfs.
+/// The maximum number of files passed to one git-lfs.
 const AT_ONCE: usize = 500;
 
 /// A push of files of git LFS.

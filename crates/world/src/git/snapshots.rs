@@ -41,7 +41,7 @@ use readers::parse::git::{
 pub const FILE_BYTES: u64 = 50 << 20;
 /// The longest wait for another process that is taking a snapshot.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
-/// The most changed paths in one snapshot, except the first of a repository.
+/// The maximum number of changed paths in one snapshot, except the first of a repository.
 const CHANGES_MAX: usize = 100_000;
 /// The list of repositories inside, in the git dir, and the most bytes of it that are read.
 const LINKS: &str = "crew.repositories";
@@ -303,7 +303,7 @@ pub const CHECKED: &str = "0-checked";
 pub const ENDED: &str = "ended";
 /// The name of the tree as found, with changes that crew itself made.
 pub const FOUND: &str = "found";
-/// The most snapshots of one loop.
+/// The maximum number of snapshots of one loop.
 const NAMES_MAX: usize = 1_000_000;
 const YOURS: &str = LISTS[0];
 const IGNORED: &str = LISTS[1];

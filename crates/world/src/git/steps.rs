@@ -210,7 +210,7 @@ pub fn seems_there(place: &Place) -> bool {
     disk::exists(&place.checkout.join(".git")) && disk::size(&repository.join("HEAD")) > 0
 }
 
-/// The most names in git's folder of a clone that are looked at.
+/// The maximum number of names in git's folder of a clone examined.
 const CLONE_NAMES: usize = 1_000_000;
 /// The folders in it where no step of crew overwrites a file.
 const UNSEEN: [&str; 4] = ["hooks", "lfs", "modules", "objects"];
@@ -357,7 +357,7 @@ fn explain_missing(place: &Place, found: &str) -> String {
 /// The name of the file that marks a step in progress, and its largest size in bytes.
 const MARK: &str = "crew-step";
 const MARK_BYTES: u64 = 4096;
-/// The most names of a folder, or of all refs, that are searched for locks.
+/// The maximum number of names of a folder, or of all refs, searched for locks.
 const LOCKS_MAX: usize = 10_000;
 /// How long any other program may hold a lock, how long a lock may block a step, the longest wait
 /// for a git to end, and the time between two looks.

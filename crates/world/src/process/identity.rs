@@ -82,7 +82,7 @@ pub fn my_id() -> i32 {
 
 // Linux only: the table itself, read from `/proc`.
 
-/// The most processes that are looked at.
+/// The maximum number of processes examined.
 const PROCESSES_MAX: usize = 1 << 17;
 /// The longest environment that is searched.
 const ENVIRONMENT_BYTES: u64 = 2 << 20;

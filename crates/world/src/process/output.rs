@@ -262,7 +262,7 @@ impl<'a> Feed<'a> {
 // without end or leaves a pipe open does not block crew, and at most one page of its output is in
 // memory.
 
-/// The most bytes read or written at once.
+/// The maximum number of bytes read or written at once.
 const CHUNK: usize = 64 << 10;
 
 /// One of a child's output streams.

@@ -53,7 +53,7 @@ pub fn read_environment() -> Result<Layer, String> {
 /// The largest trust file that is read: it has a line for every trusted text, even of a fleet's
 /// tasks.
 const TRUST_BYTES: u64 = 64 << 20;
-/// The most characters of a text that are kept. Its hash decides.
+/// The maximum number of characters kept of a text; comparisons use its hash.
 const TEXT_CHARS: usize = 200;
 
 /// The requests that nobody has trusted yet.

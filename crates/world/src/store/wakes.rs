@@ -17,7 +17,7 @@ use engine::record::ProcessIdentity;
 
 /// The content of a waiting companion's file.
 const WAITING: &str = "waiting";
-/// The most companions of a session that are read, even if a folder has more.
+/// The maximum number of companions of a session read, even if a folder has more.
 const COMPANIONS_MAX: usize = 256;
 /// The largest companion file that is read.
 const TICKET_BYTES: u64 = 4096;

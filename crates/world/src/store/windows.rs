@@ -16,7 +16,7 @@ use readers::parse::service::is_believed;
 
 /// The largest file that is read.
 const FILE_BYTES: u64 = 256 << 10;
-/// The most accounts that are listed.
+/// The maximum number of accounts listed.
 const ACCOUNTS_MAX: usize = 1000;
 
 /// The window of an account, if it has one.

@@ -239,7 +239,7 @@ pub struct FileProcess {
     /// More words for the agent, after its own: a list.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// The most turns of the agent in one iteration; 0 = no limit.
+    /// The maximum number of turns of the agent in one iteration; 0 = no limit.
     max_turns: Option<Count>,
     /// The size of a prompt above which crew warns; 0 = never.
     token_budget: Option<TokenCount>,

@@ -35,9 +35,9 @@ const COMBINE: &str = "pack-objects -q --stdin-packs --non-empty --delta-base-of
 /// The settings of the fetch itself, whatever the person's configuration says.
 const OWN: [&str; 3] =
     ["fetch.uriProtocols=", "fetch.writeCommitGraph=false", "protocol.version=2"];
-/// The most bytes that are read from the end of a reflog.
+/// The maximum number of bytes read from the end of a reflog.
 const REFLOG_BYTES: u64 = 8 << 20;
-/// The most commits that are kept from one clone, and the most submodules that an error names.
+/// The maximum number of commits kept from one clone, and the most submodules that an error names.
 const KEPT_MAX: usize = 1000;
 const NAMED_MAX: usize = 5;
 /// How many small packs a repository may have, and the largest that counts as small, in bytes.

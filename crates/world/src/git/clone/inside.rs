@@ -18,7 +18,7 @@ use readers::parse::git::is_id;
 const DEPTH_MAX: usize = 8;
 /// The ref of the commit at which a submodule begins.
 const BEGAN: &str = "refs/remotes/origin/crew-began";
-/// The most submodules of one repository.
+/// The maximum number of submodules of one repository.
 const SUBMODULES_MAX: usize = 500;
 
 /// Fills the submodules of a clone, and those inside them. `checkout` is the working tree of the

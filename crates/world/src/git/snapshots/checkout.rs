@@ -22,7 +22,7 @@ const WITHIN: std::time::Duration = std::time::Duration::from_secs(120);
 /// Folders of build and test outputs that are not called a cache.
 const OUTPUTS: [&str; 10] =
     ["target", "dist", "build", "out", "coverage", "htmlcov", "tmp", ".next", ".tox", ".nox"];
-/// The most files of a folder that are searched.
+/// The maximum number of files of a folder searched.
 const FILES_MAX: usize = 200_000;
 /// The largest file of ignore rules, in bytes.
 const EXCLUDES_BYTES: u64 = 8 << 20;
@@ -214,7 +214,7 @@ pub fn mark_set_up(folder: &Path, setup: &str) -> Result<(), String> {
 
 /// The files of ignore rules.
 const RULES: &str = ".gitignore";
-/// The most returns of one loop.
+/// The maximum number of returns of one loop.
 const RETURNS_MAX: u32 = 100_000;
 
 /// The result of a return to a snapshot.

@@ -29,7 +29,7 @@ const FILL: Duration = Duration::from_secs(120);
 const FILL_IN_A_HOOK: Duration = Duration::from_secs(15);
 /// The largest file of ignore rules, in bytes.
 const EXCLUDES_BYTES: u64 = 1 << 20;
-/// The most files that a new git dir takes over from an old one.
+/// The maximum number of files that a new git dir takes over from an old one.
 const FILES_MAX: usize = 1_000_000;
 /// What is taken over from the user's repository.
 struct Theirs {

@@ -15,7 +15,7 @@ use readers::parse::git::BRANCHES;
 
 /// The name of the snapshot that the protected paths are compared with.
 pub const PROTECTED: &str = "protected";
-/// The most files that are looked at, in all and in one ignored folder.
+/// The maximum number of files examined, in all and in one ignored folder.
 const FILES_MAX: usize = 500_000;
 const IGNORED_MAX: usize = 20_000;
 /// The largest file of ignore rules, in bytes.

@@ -37,7 +37,8 @@ const WITH_THE_EXIT: Duration = Duration::from_millis(250);
 const KILLED: Duration = Duration::from_secs(10);
 /// From TERM to KILL for the rest of a group.
 const GROUP_GRACE: Duration = Duration::from_millis(500);
-/// The most pages read from the pipes of a child that is gone: more than the system buffers in one.
+/// The maximum number of pages read from the pipes of a child that is gone: more than the system
+/// buffers in one.
 const LAST_PAGES: usize = 64;
 /// The time between two looks for orphans that have ended.
 const REAP: Duration = Duration::from_secs(5);
