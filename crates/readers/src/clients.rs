@@ -80,7 +80,7 @@ pub struct Client {
     question_tool: Option<&'static str>,
     /// The files of a project that can set variables for its hooks.
     settings: &'static [&'static str],
-    /// The variables that the text of such a file sets, each with its value.
+    /// The variables that such a file sets, each with its value.
     set_by: fn(&str) -> Vec<(String, String)>,
     /// How its events are read and answered.
     events: EventFormat,
@@ -123,7 +123,7 @@ pub struct ClientVariables {
     mark: &'static str,
     /// All of them, in one text. No child of crew gets them.
     own: &'static str,
-    /// Those that differ between two hooks of one session although nobody changed them.
+    /// Variables that differ between two hooks of one session for no outside reason.
     shifting: &'static [&'static str],
 }
 
@@ -165,19 +165,19 @@ pub struct PendingCall {
     pub tool: String,
 }
 
-/// How a client's transcript is read: line by line, or from its end, the `tail`.
+/// How a client's transcript is read: line by line, or backwards from its `tail`.
 #[derive(Getters, Debug)]
 pub struct Transcript {
     /// The agent's final text.
     final_text: fn(tail: &str) -> Option<String>,
     /// Whether the agent used a tool since the line with `marker`, or since the user's last prompt.
-    /// `cut` says that `tail` begins in the middle of this iteration. `None` if only earlier text
-    /// can decide.
+    /// `cut` means that `tail` begins in the middle of this iteration. `None` if that depends on
+    /// earlier lines.
     used_a_tool: fn(tail: &str, marker: &str, cut: bool) -> Option<bool>,
     /// The calls that have no result yet, the oldest first. The oldest is the one that waits,
     /// because calls of one message run one after the other.
     pending_calls: fn(tail: &str) -> Vec<PendingCall>,
-    /// Whether `text` holds the result of the call with that id.
+    /// Whether `text` contains the result of the call with that id.
     has_result: fn(text: &str, call: &str) -> bool,
     /// Whether the user interrupted the agent.
     interrupted: fn(tail: &str) -> bool,
@@ -191,7 +191,7 @@ pub struct Transcript {
     is_an_agents: fn(name: &str) -> bool,
     /// Updates the client's queue with a line.
     follow: fn(queue: &mut Queue, line: &str, session_id: &str),
-    /// The name of the crew command that a queued text is, if crew obeys it before it is delivered,
+    /// If a queued message is a crew command that is carried out before it is delivered: its name,
     /// and the raw text after it.
     queued: fn(&str) -> Option<(&str, &str)>,
 }
@@ -272,7 +272,7 @@ pub fn next_step(subject: &Loop) -> String {
     }
 }
 
-/// The name of a crew command, and the text after it; `None` if the text is not one.
+/// The name of a crew command, and the text after it; `None` if the message is not one.
 pub fn split_command<'text>(client: &Client, text: &'text str) -> Option<(&'text str, &'text str)> {
     let rest = text.trim().strip_prefix(client.commands?)?;
     let end = rest.find(char::is_whitespace).unwrap_or(rest.len());

@@ -24,7 +24,7 @@ use engine::text::{one_line, quote_words};
 use engine::view::TOLD_CHARS;
 use engine::words::{PromptReader, describe_results, rule_values};
 
-/// The most UTF-16 units of what crew saw: enough for the tails of all checks shown.
+/// The maximum number of UTF-16 units for what crew saw: enough for the tails of all checks shown.
 const SEEN_UNITS_MAX: usize = 200_000;
 
 /// Builds the prompt of the loop's next iteration.

@@ -20,7 +20,7 @@ const SUBJECT_CHARS: usize = 200;
 const WHY_CHARS: usize = 80;
 /// The longest text shown of one event, in characters.
 const SHOWN_CHARS: usize = 2000;
-/// How much of what an agent said is kept, in bytes: the end, which holds the claim.
+/// How much of an agent's output is kept, in bytes: the last part, which has the claim.
 pub(super) const KEPT_BYTES: usize = 256 * 1024;
 
 /// Text that is safe on a person's terminal: bounded and without control sequences.
@@ -33,7 +33,7 @@ pub(super) fn says_error(what: &str) -> String {
     format!("the agent's closing event says error: {}", sanitize_text(what))
 }
 
-/// Adds a text to a list, once, until the list is full.
+/// Adds a string to a list, once, until the list is full.
 pub(super) fn push_once(list: &mut Vec<String>, text: &str) {
     const LISTED: usize = 50;
     const CHARACTERS: usize = 200;
@@ -95,7 +95,7 @@ pub(super) fn parse_printed(line: &str) -> Option<Activity> {
 /// The arguments that say what a call is about, the most useful first.
 const SUBJECTS: &str = "command file_path filePath notebook_path path pattern url query description \
     prompt";
-/// The arguments of an edit: the text that it replaces, and the new one.
+/// The arguments of an edit: the string that it replaces, and the new one.
 const EDITS: [(&str, &str); 5] = [
     ("old_string", "new_string"),
     ("oldString", "newString"),
@@ -190,7 +190,7 @@ fn lines_of(arguments: &Value) -> Option<(usize, usize)> {
     sum.or_else(|| EDITS.into_iter().find_map(|names| lines_of_edit(arguments, names)))
 }
 
-/// The lines of one edit, whose texts have these names.
+/// The lines of one edit, whose two strings have these names.
 fn lines_of_edit(edit: &Value, (old, new): (&str, &str)) -> Option<(usize, usize)> {
     Some(count_changed_lines(edit[old].as_str().unwrap_or_default(), edit[new].as_str()?))
 }

@@ -26,7 +26,7 @@ mod tests;
 #[cfg(test)]
 mod closing_tests;
 
-/// Where its model is. A helper that makes keys, named in its settings, is not looked for.
+/// Where its model is served. A key helper named in its settings is not checked.
 pub(super) const SERVICE: Service = Service {
     set_by: "ANTHROPIC_BASE_URL",
     usual: "https://api.anthropic.com",
@@ -41,13 +41,14 @@ const NAME_CHARS: usize = 200;
 const FOLDER_CHARS: usize = 4096;
 /// How many recent messages are remembered.
 const RECENT: usize = 64;
-/// The kind of error of an answer that the token limit cut.
+/// The kind of error for an answer that the token limit truncated.
 const CUT: &str = "max_output_tokens";
 
 /// What it has said so far.
 #[derive(Debug, Default)]
 pub(super) struct Claude {
-    /// The messages counted last: lines of one message may be mixed with those of subagents.
+    /// The messages counted last: the lines of a message may be interleaved with those of
+    /// subagents.
     recent: Vec<CountedMessage>,
     /// Tokens written to the one-hour cache by all messages, which 2.1.197 leaves out of its sum.
     hour: u64,
@@ -93,8 +94,8 @@ impl AgentEvents for Claude {
         }
     }
 
-    /// What was used; `None` where the client reached its end without reporting it. For a client
-    /// that ended earlier, or that said nothing, the use is lost.
+    /// The usage; `None` if the client finished without reporting it. If the client ended earlier,
+    /// or printed nothing, its usage is lost.
     fn usage(&self, turn: &AgentTurn) -> Option<Usage> {
         let is_counted = turn.usage.as_ref().is_some_and(|used| used.tokens.total() > 0);
         let is_silent = self.sums_up == Some(false) && !is_counted;
@@ -118,8 +119,8 @@ impl Claude {
         }
     }
 
-    /// Takes the client's own sum for the whole process so far. It counts the tokens of every
-    /// model, of subagents and of side requests, so it takes the place of what was counted.
+    /// Reads the client's own total for the whole process so far. It counts the tokens of every
+    /// model, of subagents and of side requests, so it replaces what was counted.
     fn take_sum(&mut self, turn: &mut AgentTurn, result: &Value) {
         if let Some(models) = result.members("/modelUsage") {
             self.is_unreadable = false;
@@ -278,7 +279,7 @@ fn take_results(turn: &mut AgentTurn, event: &Value, is_own: bool) {
     }
 }
 
-/// Closes a call. Its output is a text, or the texts of a list of parts.
+/// Closes a call. Its output is a string, or the strings in a list of parts.
 fn end_call(turn: &mut AgentTurn, id: &str, block: &Value) {
     let output = if let Some(text) = block.text("/content") {
         text.to_owned()

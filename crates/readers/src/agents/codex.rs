@@ -15,7 +15,7 @@ use super::turn::AgentTurn;
 /// How it says that it tries again. After a limit it then sleeps as long as the service asked it
 /// to, and prints nothing.
 const RETRY: &str = "Reconnecting...";
-/// Its words for an answer that the token limit cut.
+/// Its words for an answer that the token limit truncated.
 const CUT: &str = "reason: max_output_tokens";
 /// Where the tokens of a turn are; its output includes those of its thoughts.
 const TOKENS: [&str; 4] =

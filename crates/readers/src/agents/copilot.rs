@@ -1,7 +1,7 @@
-//! Reader of Copilot CLI's `--output-format json`, one event a line; tried with 1.0.102. What it
-//! used is not among the events but in a file that it writes at its end: its cost is in credits of
-//! an account, not in money, and the tokens have no known price. An answer that the token limit cut
-//! shows only as a turn without a message, after which it asks again.
+//! Reader of Copilot CLI's `--output-format json`, one event a line; tried with 1.0.102. Its usage
+//! is not among the events but in a file that it writes when it ends: its cost is in credits of an
+//! account, not in money, and the tokens have no known price. An answer that the token limit
+//! truncated shows only as a turn without a message, after which it asks again.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use crate::clients::{FieldsByPointer, parse_object};
 use engine::text::text_start;
 use engine::usage::Usage;
 
-/// How often in a row it asks again after a cut answer before it accepts the next one.
+/// How often in a row it asks again after a truncated answer before it accepts the next one.
 const CUTS_MAX: u32 = 2;
 /// The longest name of a model kept, in characters.
 const MODEL_CHARS: usize = 80;

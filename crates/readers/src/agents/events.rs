@@ -17,7 +17,7 @@ use engine::usage::Usage;
 
 /// Reads the output of one agent.
 pub(super) trait AgentEvents: fmt::Debug {
-    /// Takes an event, and the line that holds it.
+    /// Reads an event; `line` is the line that it was parsed from.
     fn take_event(&mut self, turn: &mut AgentTurn, event: &Value, line: &str);
 
     /// Takes a line of standard output.
@@ -31,10 +31,10 @@ pub(super) trait AgentEvents: fmt::Debug {
     /// Takes a line of standard error, where some agents say that they wait or why they end.
     fn take_error_line(&mut self, _turn: &mut AgentTurn, _line: &str) {}
 
-    /// Takes the text of the file in which the agent leaves what it used.
+    /// Reads the file in which the agent leaves its usage.
     fn take_usage_file(&mut self, _turn: &mut AgentTurn, _text: &str) {}
 
-    /// Adds to the turn what only its end shows; it may be called more than once.
+    /// Adds to the turn what is known only when it ends; it may be called more than once.
     fn end(&mut self, _turn: &mut AgentTurn) {}
 
     /// What was used.
@@ -62,7 +62,7 @@ impl OutputReader {
         self.turn.take_seen()
     }
 
-    /// The same, as text for a person.
+    /// Reads a line of output, and returns what a person should see of it.
     pub fn render_line(&mut self, line: &str) -> Option<String> {
         activity::render_steps(&self.take_line(line))
     }
@@ -75,7 +75,7 @@ impl OutputReader {
         self.turn.take_seen();
     }
 
-    /// Takes the text of the file in which the agent leaves what it used, once it is over.
+    /// Reads the file in which the agent leaves its usage, once it has ended.
     pub fn read_usage(&mut self, text: &str) {
         self.events.take_usage_file(&mut self.turn, text);
     }

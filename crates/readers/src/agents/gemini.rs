@@ -1,7 +1,7 @@
-//! Reader of Gemini CLI's `stream-json`, one event a line; tried with 0.61.0. Its exit status lies:
-//! 0 after TERM, after a broken stream and after an empty answer. Only `result` closes its work. It
-//! reports neither a cost nor that the token limit cut an answer, and that it waits for the service
-//! only on standard error.
+//! Reader of Gemini CLI's `stream-json`, one event a line; tried with 0.61.0. Its exit status is
+//! not reliable: 0 after TERM, after a broken stream and after an empty answer. Only `result`
+//! closes its work. It reports neither a cost nor that the token limit truncated an answer, and
+//! reports only on standard error that it waits for the service.
 
 use std::time::Duration;
 
@@ -98,7 +98,7 @@ impl Gemini {
         let stats = &event["stats"];
         if stats.is_object() {
             let mut tokens = stats.tokens(TOKENS);
-            // Only the total includes those of its thoughts.
+            // Only the total includes the tokens of its thoughts.
             let input = tokens.input + tokens.cache_read;
             tokens.output = stats.count("/total_tokens").saturating_sub(input).max(tokens.output);
             turn.set_tokens(tokens);

@@ -1,6 +1,7 @@
 //! Reader of opencode's `run --format json`, one event a line; tried with 1.18.33. It reports the
-//! tokens and cost of each step and a cut answer. It retries a broken stream or an overlong context
-//! forever, with hundreds of requests a minute. Only its log reports that it waits for the service.
+//! tokens and cost of each step, and a truncated answer. It retries a broken stream or an overlong
+//! context forever, with hundreds of requests a minute. Only its log reports that it waits for the
+//! service.
 
 use std::time::Duration;
 
@@ -40,7 +41,7 @@ impl AgentEvents for OpenCode {
                 // A step begins with the service's answer, and a call is reported when it is over.
                 turn.ask_again();
             }
-            // The program wrote the text itself.
+            // The program wrote the message itself.
             "text" if part["synthetic"] == true => turn.note_more_work(),
             "text" => turn.add_words(part.word("/text")),
             "tool_use" => self.take_tool_use(turn, part),
@@ -161,7 +162,7 @@ fn step_usage(tokens: Tokens, cost: Option<f64>, name: &str) -> Usage {
     }
 }
 
-/// The tokens of a step. Its input is without those of the cache.
+/// The tokens of a step. Its input does not include cached tokens.
 fn parse_tokens(fields: &Value) -> Tokens {
     let [input, cache_read, cache_write] =
         ["/input", "/cache/read", "/cache/write"].map(|at| fields.count(at));

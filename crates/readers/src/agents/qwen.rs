@@ -1,7 +1,7 @@
 //! Reader of Qwen Code's `stream-json`: Claude Code's events with differences; tried with 0.24.4.
-//! Input tokens include those of the cache, no cost is reported, and an error is in `error.message`
-//! of the result. Words of a retried answer are glued together. It reports only on standard error
-//! that it waits for the service, and that its turns are used up.
+//! Input tokens include cached ones, no cost is reported, and an error is in `error.message` of the
+//! result. Words of a retried answer are glued together. It reports only on standard error that it
+//! waits for the service, and that its turns are used up.
 
 use std::time::Duration;
 
@@ -15,7 +15,8 @@ use super::turn::AgentTurn;
 use crate::parse::amounts::all_digits;
 use engine::usage::Usage;
 
-/// How often it asks the model to finish a cut answer before it treats the parts as the whole.
+/// How often it asks the model to finish a truncated answer before it treats the parts as the
+/// whole.
 const PARTS_MAX: u32 = 3;
 /// What standard error says while it waits for the service, before "attempt 1, retry in 3570s".
 const WAITING: &str = "[qwen-code] Waiting for API capacity";
@@ -28,7 +29,7 @@ const TOKENS: [&str; 4] = ["/input_tokens", "/cache_read_input_tokens", "", "/ou
 #[derive(Debug, Default)]
 pub(super) struct Qwen {
     claude: Claude,
-    /// How often the rest of a cut answer was asked for.
+    /// How often the rest of a truncated answer was asked for.
     parts: u32,
     /// Whether the last result treated the parts of an answer as the whole.
     is_in_parts: bool,
@@ -58,7 +59,8 @@ impl AgentEvents for Qwen {
             }
             "user" => self.parts = 0,
             "system" if event.is("/subtype", "retry") => {
-                // Where the words so far stay, the model is asked for the rest of a cut answer.
+                // If the words so far are kept, the model is asked for the rest of a truncated
+                // answer.
                 let is_rest = event.flag("/data/preserveText") == Some(true);
                 self.parts = if is_rest { self.parts.saturating_add(1) } else { 0 };
             }

@@ -56,7 +56,7 @@ impl ServiceFailure {
         let status = status.or(code).or_else(|| status_in(&words)).or_else(|| status_in(whole));
         let kind = kind_of(status, &whole.to_lowercase());
         let sentence = one_line(&words, SENTENCE_CHARS);
-        // A quota that is there again at some time is a limit.
+        // A quota that returns at a known time is a limit.
         let is_a_limit = kind == BILLING && names_a_time(&sentence);
         let failure = Self::of_kind(if is_a_limit { LIMIT } else { kind }, "");
         Self { sentence, pauses_itself: true, ..failure }
@@ -69,7 +69,7 @@ impl ServiceFailure {
         Self { kind, sentence, pause: None, reset: None, pauses_itself: false }
     }
 
-    /// The same, with the pause that a field of its own reports.
+    /// Adds the pause that a separate field reports.
     pub(super) fn with_pause(self, pause: Option<Duration>) -> Self {
         let is_a_limit = pause.is_some() && self.kind == BILLING;
         let kind = if is_a_limit { LIMIT.to_owned() } else { self.kind };
@@ -178,8 +178,8 @@ fn by_status(status: Option<u16>) -> Option<&'static str> {
 }
 
 /// How long an agent may wait by itself. After that crew ends it and waits without a process, which
-/// costs nothing, takes no memory and outlasts a night. A short limit that the agent outlasts by
-/// itself must cost nothing.
+/// costs nothing, takes no memory and lasts through a night. A short limit that the agent waits for
+/// by itself must cost nothing.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long it may be silent where it does not say how long it pauses: that may be a model at work.
 const SILENCE: Duration = Duration::from_secs(3 * 60);

@@ -17,7 +17,8 @@ use engine::usage::{Tokens, Usage};
 
 /// The longest name of a model kept, in characters.
 const NAME_CHARS: usize = 200;
-/// The most open work that is remembered; with so much open, more makes no difference.
+/// The maximum number of open calls that are remembered; beyond that the exact number makes no
+/// difference.
 const OPEN_MAX: usize = 1000;
 /// The longest name of open work remembered, in bytes; no agent uses a longer one.
 const ID_BYTES: usize = 200;
@@ -167,7 +168,7 @@ impl AgentTurn {
         self.note_more_work();
     }
 
-    /// Counts the tokens that one message read and wrote.
+    /// Raises the context size to the tokens of this message, if they are more.
     pub(super) fn count_message(&mut self, tokens: Tokens) {
         self.end.context_tokens = self.end.context_tokens.max(Some(tokens.total()));
     }
@@ -419,8 +420,8 @@ impl AgentTurn {
     }
 }
 
-// What is read from an agent's output, whichever agent it is. Words before an error, a cut or more
-// work are never taken for a claim.
+// The part of reading an agent's output that all agents share. Words before an error, a truncation
+// or further work are never treated as a claim.
 
 /// The result of reading an iteration's output.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -442,9 +443,9 @@ pub struct Report {
 }
 
 impl Report {
-    /// What the agent claims. `Claim::None` if its answer was cut, the service failed, or the
-    /// closing event is missing or reports an error: its last words are not its final message then.
-    /// Also `Claim::None` if they echo the prompt or the task.
+    /// What the agent claims. `Claim::None` if its answer was truncated, the service failed, or the
+    /// closing event is missing or reports an error, because its last words are then not its final
+    /// message. Also `Claim::None` if they echo the prompt or the task.
     pub fn claim(&self, prompt: &str, task: &str, promise: Option<&Promise>) -> Claim {
         let AgentOutcome { cut, error, closing, .. } = &self.agent;
         match &self.final_message {
@@ -463,8 +464,8 @@ impl Report {
             && self.turns.is_none()
     }
 
-    /// The same for an agent that crew ended because of this failure of the service. What it
-    /// printed in its grace period clears the failure only with a closing event.
+    /// The turn of an agent that crew ended because of this failure of the service. What it printed
+    /// in its grace period clears the failure only with a closing event.
     pub fn ended_for(mut self, failure: Option<ApiError>) -> Self {
         if self.agent.closing == AgentClosing::Missing {
             self.agent.error = self.agent.error.or(failure);

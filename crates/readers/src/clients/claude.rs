@@ -85,8 +85,8 @@ pub static CLAUDE_CODE: Client = Client {
     },
 };
 
-/// What the user should know of the session's mode. `claude -p` has no dialogs: what is not allowed
-/// is denied. In plan mode nothing can be edited there either.
+/// What the user should know about the session's mode. `claude -p` has no dialogs, so what is not
+/// allowed is denied. In plan mode nothing can be edited there either.
 fn find_caution(payload: &Value, variable: EnvLookup<'_>) -> Option<&'static str> {
     match payload.text("/permission_mode")? {
         "plan" => Some("plan mode: claude cannot edit; leave it with shift+tab"),
@@ -99,8 +99,8 @@ fn find_caution(payload: &Value, variable: EnvLookup<'_>) -> Option<&'static str
     }
 }
 
-/// Whether a person attends the client, as nobody does `claude -p`. No companion may sleep there,
-/// because the client waits for it at its end.
+/// Whether a person attends the client, which is not so for `claude -p`. No companion may wait
+/// there, because the client waits for the companion when it ends.
 fn is_attended(variable: EnvLookup<'_>) -> bool {
     match variable("CLAUDE_CODE_SESSION_ATTENDED") {
         Some(attended) => attended != "0",

@@ -140,7 +140,7 @@ impl<'a> Hook<'a> {
         self.transcript.as_deref().zip(self.transcript_reader())
     }
 
-    /// Reads a text in the client's queue as a crew command with the raw text after it.
+    /// Parses a message in the client's queue as a crew command with the raw text after it.
     pub fn parse_queued<'text>(&self, text: &'text str) -> Option<(&'text str, &'text str)> {
         (self.transcript_reader()?.queued)(text)
     }
@@ -203,7 +203,7 @@ pub enum Reply {
     GoOn { task: String, prompt: String, line: String },
     /// Shown instead of the prompt or command; costs no model turn. Only for `Command`.
     Instead(String),
-    /// The same for a request typed as a message while the agent works. Only for `Request`.
+    /// A request typed as a message while the agent works was carried out. Only for `Request`.
     Obeyed(String),
     /// Text for the person; the client proceeds as usual. For `Stopped`, `Prompted` and
     /// `SessionBegan`.

@@ -10,9 +10,9 @@ use crate::parse::amounts::to_count;
 use crate::parse::patterns::HALF_CHARACTER;
 use engine::usage::Tokens;
 
-/// Reads a JSON object of a client or an agent. The client counts in UTF-16 and may cut a text in
-/// the middle of a character. JSON can hold the remaining half, but text cannot: it is replaced, so
-/// that the whole event is not lost for it.
+/// Parses a JSON object of a client or an agent. The client counts in UTF-16 and may truncate a
+/// string in the middle of a character. JSON can contain the remaining half, but a Rust string
+/// cannot: it is replaced, so that the whole event is not lost because of it.
 pub fn parse_object(bytes: &[u8]) -> serde_json::Result<Value> {
     let read = serde_json::from_slice(bytes);
     if read.is_err()
@@ -27,7 +27,8 @@ pub fn parse_object(bytes: &[u8]) -> serde_json::Result<Value> {
     read.map(Value::Object)
 }
 
-/// Whether a text is a session id. It names a file and may contain nothing special to a path.
+/// Whether a string is a session id. It becomes a file name and may contain nothing special to a
+/// path.
 pub fn is_session_id(text: &str) -> bool {
     (1..=128).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
@@ -45,12 +46,12 @@ pub trait FieldsByPointer {
         self.at(pointer)?.as_str()
     }
 
-    /// The same, as a text of its own.
+    /// An owned copy of the string at this pointer.
     fn owned(&self, pointer: &str) -> Option<String> {
         self.text(pointer).map(str::to_owned)
     }
 
-    /// The first of these texts that is there.
+    /// The first of these strings that is present.
     fn first(&self, pointers: &[&str]) -> Option<&str> {
         pointers.iter().find_map(|pointer| self.text(pointer))
     }

@@ -24,15 +24,15 @@ pub fn inside_an_agent(variable: EnvLookup<'_>) -> bool {
     marks.chain([MARK]).any(|mark| variable(mark).is_some())
 }
 
-/// The variables that clients, and a git that called crew, set for what they start. crew gives them
-/// to none of its children: a child would think that it runs inside a client, and its git would
-/// change the caller's repository.
+/// The variables that clients, and a git process that called crew, set for their children. crew
+/// passes them to none of its children: a child would think that it runs inside a client, and its
+/// git would change the caller's repository.
 pub fn client_variables() -> impl Iterator<Item = &'static str> {
     let clients = ALL.iter().flat_map(|client| client.variables.own.split(' '));
     clients.chain(OWN).chain(OF_A_CALLING_GIT.split(' '))
 }
 
-/// The variables that differ between two hooks of one session although nobody changed them.
+/// The variables that differ between two hooks of one session for no outside reason.
 pub fn shifting_variables() -> impl Iterator<Item = &'static str> {
     ALL.iter().flat_map(|client| client.variables.shifting).copied().chain(SHIFTING)
 }

@@ -180,7 +180,7 @@ fn whole_seconds(duration: Duration) -> u64 {
     duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }
 
-/// A value as a person writes it, a text without its quotes.
+/// A value as a person writes it, a string without its quotes.
 pub fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
@@ -230,7 +230,7 @@ impl<const UNIT: usize> Serialize for Amount<UNIT> {
     }
 }
 
-/// The value of a limit or, with `+` before it, what is added to the limit that a loop has. A file
+/// The value of a limit or, with a `+` before it, an addition to the loop's present limit. A file
 /// cannot contain such an addition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -294,7 +294,8 @@ pub fn deserialize_texts<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<Str
     };
     let texts = list.into_iter().map(|one| match one {
         Value::String(text) if !text.trim().is_empty() && !text.contains('\0') => {
-            // In a file of Windows a shell would take the carriage return for a part of a word.
+            // In a file with Windows line ends a shell would read the carriage return as part of a
+            // word.
             Ok(text.replace("\r\n", "\n"))
         }
         other => Err(D::Error::custom(format!("expected a text or a list of texts, not {other}"))),

@@ -21,12 +21,12 @@ pub fn zero_ended(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(|byte| *byte == 0).filter(|entry| !entry.is_empty())
 }
 
-/// The same, as paths.
+/// Splits a list of zero-terminated names into paths.
 pub fn zero_ended_paths(list: &[u8]) -> impl Iterator<Item = &Path> {
     zero_ended(list).map(|path| Path::new(OsStr::from_bytes(path)))
 }
 
-/// The same, as text for people and for comparisons with such text.
+/// Splits a list of zero-terminated names into strings, for people and for comparisons.
 pub fn zero_ended_names(list: &[u8]) -> impl Iterator<Item = String> {
     zero_ended(list).map(|name| String::from_utf8_lossy(name).into_owned())
 }
@@ -105,14 +105,14 @@ pub fn find_error(text: &str) -> String {
     text_start(strip_severity(line.unwrap_or("git said nothing")), ERROR_CHARS).to_owned()
 }
 
-/// The lock of an index that git found taken, except that of a linked working tree.
+/// The index lock that git found taken, except that of a linked working tree.
 pub fn taken_lock(text: &str) -> Option<&str> {
     let (before, _) = text.split_once("': File exists")?;
     let (_, path) = before.rsplit_once("Unable to create '")?;
     if path.ends_with("index.lock") { Some(path) } else { None }
 }
 
-/// Whether a text is the full name of an object.
+/// Whether a string is a full object id.
 pub fn is_id(text: &str) -> bool {
     [40, 64].contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
@@ -160,7 +160,7 @@ pub enum FileChangeKind {
 
 const LINK: &[u8] = b"160000";
 
-/// What differs from the commit, with every untracked file. Inside a submodule git would obey the
+/// What differs from the commit, with every untracked file. Inside a submodule git would apply the
 /// submodule's own configuration; a change of its commit is still seen.
 pub const STATUS: [&str; 6] =
     ["status", "--porcelain=v2", "-z", "-uall", "--no-renames", "--ignore-submodules=dirty"];

@@ -1,7 +1,7 @@
-//! Every regular expression for foreign text, by its name in `patterns.txt`. Character classes are
-//! ASCII (`-u`): the Unicode tables would be built in memory at the start of every hook. A pattern
-//! that does not compile is an error in that list and ends the program: nobody would notice it as
-//! "no match". `tests/words.rs` matches each.
+//! Every regular expression for untrusted text, by its name in `patterns.txt`. Character classes
+//! are ASCII (`-u`), because the Unicode tables would be built in memory at the start of every
+//! hook. A pattern that does not compile is an error in that list and ends the program, because
+//! otherwise it would pass as "no match". `tests/words.rs` matches each.
 
 use std::ops::Deref;
 use std::sync::OnceLock;

@@ -15,8 +15,8 @@ pub struct ProcessRow {
     pub started: String,
 }
 
-/// Linux: the text of `/proc/<pid>/stat`. The name in the second field may contain anything, also
-/// blanks and parentheses, so the fields are counted from the last closing parenthesis.
+/// Linux: the contents of `/proc/<pid>/stat`. The name in the second field may contain anything,
+/// including blanks and parentheses, so the fields are counted from the last closing parenthesis.
 #[cfg(any(test, target_os = "linux"))]
 pub fn proc_stat(text: &str) -> Option<ProcessRow> {
     let (_, fields) = text.rsplit_once(')')?;

@@ -47,17 +47,18 @@ pub struct Detection {
     others: Vec<DetectedCommand>,
 }
 
-/// The files that are looked for, except those of which only a part of the name is known.
+/// The files that are searched for, except those of which only a part of the name is known.
 pub fn fixed_names() -> impl Iterator<Item = &'static str> {
     words_of(READ).chain(words_of(SEEN))
 }
 
-/// Whether the text of this file says how a project is tested.
+/// Whether the contents of this file say how a project is tested.
 pub fn is_read(path: &str) -> bool {
     words_of(READ).any(|name| name == path) || is_python_test(path)
 }
 
-/// Finds the commands. `files` has the names in `FOLDERS`, with the text of each that is read.
+/// Finds the commands. `files` has the names in `FOLDERS`, with the contents of each file that is
+/// read.
 pub fn detect_commands(files: &Files) -> Detection {
     let mut tools = TOOLS.split("\n\n").map(|rows| detect_tool(files, rows));
     let own = [tools.next().flatten(), detect_node(files), detect_python(files)].into_iter();
@@ -104,7 +105,7 @@ fn has_name(path: &str, name: &str) -> bool {
     }
 }
 
-/// Whether a text contains a part: a table, a separate word, a task, or any text.
+/// Whether a file contains this: a table, a separate word, a task, or any string.
 fn contains_part(text: &str, part: &str) -> bool {
     match part {
         "[workspace]" => CARGO_WORKSPACE.is_match(text),

@@ -206,13 +206,13 @@ pub fn is_stale(push: &str) -> bool {
     refused_summaries(push).any(|summary| summary.starts_with("[rejected] (stale info)"))
 }
 
-/// Whether the remote was reached and did not take a ref.
+/// Whether the remote was reached but rejected a ref.
 pub fn is_rejected(push: &str) -> bool {
     refused_summaries(push).any(|summary| summary.starts_with("[remote rejected]"))
 }
 
-/// Whether the remote failed to lock a ref or to move several at once, as it does while somebody
-/// else moves one of them.
+/// Whether the remote failed to lock a ref or to move several at once, as it does while another
+/// process moves one of them.
 pub fn is_contended(push: &str) -> bool {
     let words = ["cannot lock ref", "failed to update ref", "failed to lock", "transaction"];
     is_rejected(push) && words.iter().any(|words| push.contains(words))

@@ -9,7 +9,7 @@ use serde::Serialize;
 use engine::record::{Actor, LoopId};
 use engine::text::{text_start, variant_name};
 
-/// A message for crew to obey.
+/// A message that crew carries out.
 #[derive(Getters, Debug, Clone, PartialEq, Eq)]
 pub struct TypedRequest {
     request: SessionRequest,
@@ -136,8 +136,8 @@ pub fn split_handoff(raw: &str) -> (&str, &str) {
     (kind, quoted.unwrap_or(description).trim())
 }
 
-/// The same for the words of a shell, which has read the quotes. With the type `given` beside them
-/// all of them are the description.
+/// Reads the kind and description of a handoff from the words of a shell, which has already
+/// processed quotes. If `given` names the kind, all words are the description.
 pub fn handoff_of_shell(given: Option<&str>, words: &[String]) -> (String, String) {
     let (kind, description) = match (given, words) {
         (Some(kind), words) => (kind, words),

@@ -21,12 +21,12 @@ pub fn text() -> Value {
     json!({ "type": "string", "pattern": NOT_BLANK })
 }
 
-/// One text, or a list of texts.
+/// One string, or a list of strings.
 pub fn texts() -> Value {
     json!({ "type": ["string", "array"], "pattern": NOT_BLANK, "items": text() })
 }
 
-/// A command, or a list of commands. A settings file holds no `auto`.
+/// A command, or a list of commands. A settings file cannot contain `auto`.
 pub fn commands() -> Value {
     let mut commands = texts();
     commands["not"] = json!({ "const": "auto" });

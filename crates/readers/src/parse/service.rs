@@ -1,8 +1,8 @@
-//! Reads why the model's service did not answer, and until when: from the client's own error field,
-//! or from the end of the standard error of a program without events. It never reads the text of a
-//! file or an answer: a page that mentions a rate limit is not a rate limit. A reset is a time on
-//! the user's clock, often without a date or a year, a wait, or seconds since 1970; a time that
-//! cannot be read is refused.
+//! Reads why the model's service did not answer, and until when, from the client's own error field,
+//! or from the end of the standard error of a program without events. It never reads the contents
+//! of a file or an answer: a page that mentions a rate limit is not a rate limit. A reset is a time
+//! on the user's clock, often without a date or a year, a wait, or seconds since 1970; a time that
+//! cannot be parsed is refused.
 
 use std::str::FromStr;
 use std::time::Duration;

@@ -78,7 +78,7 @@ pub fn parse_settings(
     if faults.is_empty() { Ok(read) } else { Err(faults.join("\n")) }
 }
 
-/// Where a text stops being TOML, and why.
+/// Where a file stops being valid TOML, and why.
 pub fn locate_syntax_error(text: &str, error: &toml::de::Error) -> (Range<usize>, String) {
     let at = error.span().unwrap_or_default();
     let why: Vec<&str> = error.message().lines().map(str::trim).collect();
@@ -92,7 +92,7 @@ pub fn locate_syntax_error(text: &str, error: &toml::de::Error) -> (Range<usize>
     (at, what)
 }
 
-/// The number of the line at which a part of a text begins, counted from 1.
+/// The number of the line at which a part of the file begins, counted from 1.
 pub fn line_number(text: &str, at: &Range<usize>) -> usize {
     text.get(..at.start).unwrap_or(text).matches('\n').count() + 1
 }
@@ -286,7 +286,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads a key of `table`; `false` if the table has no key of this name. A procedure takes the
+    /// Reads a key of `table`; `false` if the table has no key of this name. A procedure has the
     /// keys of `[loop]`.
     fn read_term(&mut self, layer: &mut Layer, table: &str, (name, value): Item<'_>) -> bool {
         let (name, at) = (name.get_ref().replace('_', "-"), value.span());
@@ -327,8 +327,8 @@ impl Reader<'_> {
         self.read_value(value).map(|Texts(texts)| texts).unwrap_or_default()
     }
 
-    /// Whether a text can be run; if not, reports a fault. Detection at every start would run
-    /// commands that nobody has written down or trusted.
+    /// Whether a string is a command that can be run; if not, reports a fault. Detection at every
+    /// start would run commands that no person wrote down or trusted.
     fn is_command(&mut self, value: &Value<'_>, run: &str) -> bool {
         let why = match run {
             "auto" => "write the command, or let `crew init` do it",
@@ -527,8 +527,8 @@ fn check_of(key: &str, run: &str) -> Check {
     Check { no_worse: key == "no-worse", ..Check::new(run, role) }
 }
 
-/// Whether git could accept a text as a branch, and not as an option. Whether the branch exists is
-/// checked at the start.
+/// Whether git could accept a string as a branch, and not as an option. Whether the branch exists
+/// is checked at the start.
 pub fn is_branch(text: &str) -> bool {
     is_one_word(text) && !text.starts_with('-')
 }

@@ -13,7 +13,7 @@ use super::patterns::{MISSING_PROGRAM, NOT_FOUND};
 /// The names that a command starts with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProgramNames<'run> {
-    /// A bare name, looked for on `PATH`.
+    /// A bare name that is searched for on `PATH`.
     pub program: Option<&'run str>,
     /// A file: the program, or the script passed to a well-known interpreter.
     pub file: Option<&'run str>,
@@ -163,7 +163,7 @@ fn find_placeholders(command: &str) -> Vec<Placeholder<'_>> {
     found
 }
 
-/// The name of the placeholder that a text begins with.
+/// The name of the placeholder that a string begins with.
 fn name_at(text: &str) -> Option<&str> {
     let (name, _) = text.strip_prefix('{')?.split_once('}')?;
     let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase());

@@ -35,7 +35,7 @@ pub fn describe_expected(error: &toml::de::Error) -> String {
 /// Case, leading hyphens and the choice between `-` and `_` do not matter.
 pub fn find_nearest<'name>(written: &str, names: &[&'name str]) -> Option<&'name str> {
     let written = normalize_name(written);
-    // No name is this long, and computing a distance takes the product of both lengths.
+    // No name is this long, and the cost of a distance is the product of both lengths.
     if !(3..=40).contains(&written.len()) {
         return None;
     }

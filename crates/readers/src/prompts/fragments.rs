@@ -67,7 +67,7 @@ fn built_in_name(source: &str) -> Option<&str> {
     source.strip_prefix("crew/")?.strip_suffix(".j2")
 }
 
-/// Whether a text is a template; any other is literal.
+/// Whether a fragment is a template; any other is literal.
 fn is_template(source: &str) -> bool {
     Path::new(source).extension() == Some("j2".as_ref())
 }
@@ -111,7 +111,7 @@ pub struct Parts {
     bytes: usize,
     /// The bytes of each template that was read, with all that it includes.
     sizes: BTreeMap<String, usize>,
-    /// The templates, by the names of their texts.
+    /// The templates, by the names of their fragments.
     environment: Environment<'static>,
 }
 

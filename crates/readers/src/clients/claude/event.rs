@@ -1,5 +1,5 @@
 //! Claude Code's events, what is typed into it, its queue, and the JSON that a hook prints for it.
-//! An unknown event is not crew's, and a field of another shape is absent.
+//! An unknown event is ignored, and a field of an unexpected type counts as absent.
 
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ pub(super) fn read_event(name: &str, payload: &Value) -> HookEvent {
         }),
         "StopFailure" => HookEvent::ServiceFailed {
             kind: payload.owned("/error").unwrap_or_else(|| "unknown".to_owned()),
-            // The agent's last message is then the text of the error, not a claim.
+            // The agent's last message is then the error message, not a claim.
             message: payload.owned("/last_assistant_message").unwrap_or_default(),
         },
         "Notification" => match payload.word("/notification_type") {
@@ -131,8 +131,8 @@ fn pasted_command(prompt: &str) -> Option<(String, String)> {
     Some((command[..end].to_owned(), command[end..].to_owned()))
 }
 
-/// A message without the requests glued to its front. The client puts an obeyed message back into
-/// its input line, and the next text typed is glued to it.
+/// A message without the requests glued to its front. The client puts a message that was carried
+/// out back into its input line, and the next one typed is glued to it.
 fn without_old_requests(message: &str) -> &str {
     let mut left = message.trim();
     while let Some(rest) =
@@ -148,15 +148,15 @@ fn is_the_clients(prompt: &str) -> bool {
     prompt.trim_start().starts_with("<task-notification>")
 }
 
-/// The placeholder in the queue for a text that is not a command of crew's.
+/// The placeholder in the queue for a message that is not a crew command.
 const OTHER: &str = "";
-/// More than a person queues; further texts are not kept.
+/// More than a person queues; further messages are not kept.
 const QUEUE_MAX: usize = 64;
 /// The longest command kept, in bytes; a longer one waits for its delivery.
 const COMMAND_BYTES: usize = 8 << 10;
 
-/// Updates the queue with a line of the transcript. An obeyed command that is taken back counts as
-/// typed again if it comes back.
+/// Updates the queue with a line of the transcript. A carried-out command that is taken back counts
+/// as typed again if it returns.
 pub fn update_queue(queue: &mut Queue, line: &str, session_id: &str) {
     if !line.contains("\"queue-operation\"") {
         return;
@@ -184,9 +184,9 @@ pub fn update_queue(queue: &mut Queue, line: &str, session_id: &str) {
             obeyed.clear();
             None
         }
-        // This client does not say which text; only plain texts go into a turn.
+        // This client does not say which message; only plain messages become part of a turn.
         ("remove", None) => position_of(OTHER, queue),
-        // An obeyed command keeps its place in the queue, without its text.
+        // A carried-out command keeps its place in the queue, without its text.
         (operation, Some(text)) => position_of(text, queue).or_else(|| {
             if operation != "dequeue"
                 && let Some(at) = obeyed.iter().position(|obeyed| obeyed.command == text)
@@ -207,14 +207,14 @@ fn position_of(text: &str, queue: &[String]) -> Option<usize> {
     queue.iter().position(|queued| queued == text)
 }
 
-/// What is kept of a queued text: the whole of a command that crew obeys, else [`OTHER`].
+/// What is kept of a queued message: the whole of a command that crew carries out, else [`OTHER`].
 fn kept_text(text: &str) -> &str {
     let text = text.trim();
     if text.len() <= COMMAND_BYTES && queued_command(text).is_some() { text } else { OTHER }
 }
 
-/// The command in a queued text, and the text after it. The pasted part of a text is not in the
-/// queue, so such a text waits for its delivery.
+/// The command in a queued message, and the text after it. The pasted part of a message is not in
+/// the queue, so such a message waits for its delivery.
 pub fn queued_command(text: &str) -> Option<(&str, &str)> {
     let (name, raw) = split_command(&CLAUDE_CODE, text)?;
     let is_obeyed = matches!(name, "pause" | "cancel-loop" | "status" | "handoff");

@@ -32,7 +32,7 @@ pub fn manifest_version(text: &str) -> Option<String> {
     if manifest.is("/name", NAME) { manifest.owned("/version") } else { None }
 }
 
-/// The plugins the client has installed; an error if the text is not such a list.
+/// The plugins that the client has installed; an error if `text` is not such a list.
 pub fn parse_plugins(text: &str) -> Result<Vec<PluginCheck>, String> {
     Ok(parse_list(text, "plugins")?.iter().filter_map(parse_plugin).collect())
 }
@@ -56,8 +56,8 @@ fn parse_plugin(fields: &Value) -> Option<PluginCheck> {
     })
 }
 
-/// The folder of this machine that the client reads crew's marketplace from, in place, if it is
-/// one; an error if the text is not a list of marketplaces.
+/// The local folder that the client reads crew's marketplace from, in place, if it is one; an error
+/// if `text` is not a list of marketplaces.
 pub fn marketplace_folder(text: &str) -> Result<Option<PathBuf>, String> {
     let all = parse_list(text, "marketplaces")?;
     let ours =
@@ -190,7 +190,7 @@ pub fn without_line(text: &str, command: &str) -> Option<String> {
     if !runs_command(&serde_json::from_slice(there.as_bytes()).ok()?, command) {
         return None;
     }
-    // The value is a part of the text, and its address gives its position.
+    // The value is a slice of `text`, and its address gives its position.
     let start = there.as_ptr() as usize - text.as_ptr() as usize;
     let (before, after) = (&text[..start], &text[start + there.len()..]);
     let key = before.trim_end().strip_suffix(':')?.trim_end();

@@ -1,5 +1,5 @@
 //! The client's transcript, one JSON object a line. The format is the client's own and changes: a
-//! line that cannot be read is skipped, and what is not found is absent.
+//! line that cannot be read is skipped, and a missing field counts as absent.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -15,11 +15,11 @@ use engine::text::text_start;
 use engine::usage::{Message, Money, Price, Rates, Tokens, new_rates};
 
 /// Whether the agent used a tool in the turn that ends now. The turn begins with the last line that
-/// holds `marker`, the beginning of crew's first line of the prompt up to its number, or with the
-/// user's last prompt. If neither is in `tail`, every line counts if `cut` says that the tail
-/// begins in the middle of this iteration; otherwise none does, because a tool call that cannot be
-/// placed must not hide a reply without one from the client's cap. `None` if only earlier text can
-/// decide.
+/// contains `marker`, the beginning of crew's first line of the prompt up to its number, or with
+/// the user's last prompt. If neither is in `tail`, every line counts if `cut` is set, that is, if
+/// the tail begins in the middle of this iteration; otherwise none does, because a tool call that
+/// cannot be placed must not hide a reply without one from the client's cap. `None` if that depends
+/// on earlier lines.
 pub fn used_a_tool(tail: &str, marker: &str, cut: bool) -> Option<bool> {
     let lines: Vec<&str> = tail.lines().collect();
     // The standard library searches for a short text many bytes at a time, for a long one byte by
@@ -38,8 +38,8 @@ pub fn used_a_tool(tail: &str, marker: &str, cut: bool) -> Option<bool> {
     if used || begin.is_some() { Some(used) } else { None }
 }
 
-/// Whether the line holds the number that `marker` ends with, and not only as the start of a longer
-/// number.
+/// Whether the line contains the number that `marker` ends with, and not only as the start of a
+/// longer number.
 fn contains_number(line: &str, marker: &str) -> bool {
     let mut rest = line.split(marker).skip(1);
     rest.any(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()))
@@ -50,8 +50,8 @@ const SHORT: usize = 16;
 
 /// A line of the user's that does not answer a tool.
 fn is_a_prompt(line: &str) -> bool {
-    // Inside a text the quotes would be escaped. Tool output is most of a transcript and not worth
-    // parsing for this.
+    // Inside a string the quotes would be escaped. Tool output is most of a transcript and not
+    // worth parsing for this.
     if !line.contains("\"user\"") || line.contains("\"tool_result\"") {
         return false;
     }
@@ -80,8 +80,8 @@ pub fn is_an_agents(name: &str) -> bool {
 }
 
 /// Whether the user interrupted the agent (Esc), and it has not worked since: the client's own
-/// mark, as a user's line that holds nothing else. The same words in a file or a tool's output do
-/// not count, nor does an answer that the client makes up.
+/// mark, as a user's line without anything else. The same words in a file or a tool's output do not
+/// count, nor does an answer that the client makes up.
 pub fn was_interrupted(tail: &str) -> bool {
     tail.lines().fold(false, |is_marked, line| {
         is_mark(line) || is_marked && (line.contains(MADE_UP) || of_assistant(line).is_none())
@@ -119,7 +119,7 @@ pub fn pending_calls(tail: &str) -> Vec<PendingCall> {
     pending
 }
 
-/// Whether the text holds the result of the call with that id.
+/// Whether `text` contains the result of the call with that id.
 pub fn has_result(text: &str, call: &str) -> bool {
     text.contains(&format!("\"tool_use_id\":\"{call}\""))
 }
@@ -169,7 +169,7 @@ fn line_of<'line>(kind: &str, line: &'line str) -> Option<Line<'line>> {
 /// The kind of a content that is one text, which the client writes only for the user.
 const PLAIN: &str = "plain";
 
-/// The blocks of a line; a text alone is one block.
+/// The blocks of a line; a plain string is one block.
 fn blocks_of<'line>(line: &Line<'line>) -> Option<Vec<Block<'line>>> {
     let content = line.message.content?.get().as_bytes();
     if let Ok(blocks) = serde_json::from_slice(content) {

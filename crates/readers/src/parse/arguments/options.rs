@@ -41,7 +41,7 @@ pub struct LoopArgs {
     pub no_project: bool,
 }
 
-/// The phases of a prompt, as typed: texts, files, or `builtin:NAME`.
+/// The phases of a prompt, as typed: strings, files, or `builtin:NAME`.
 #[derive(Args, Clone, Debug, Default, PartialEq, Deserialize)]
 #[command(next_help_heading = START)]
 #[serde(default)]
@@ -193,7 +193,7 @@ impl LoopArgs {
 }
 
 impl RunOptions {
-    /// The agent's own words; an empty list removes those of a loop.
+    /// The agent's extra arguments; an empty list removes those of a loop.
     pub fn agent_words(&self) -> Option<Vec<String>> {
         let words = self.words.as_ref()?.iter().filter(|word| *word != MARK);
         Some(words.cloned().collect())
@@ -286,7 +286,7 @@ pub struct FleetArgs {
     pub command: Option<FleetCommand>,
 }
 
-/// The verbs of fleets. A single task has the verbs of a loop.
+/// The subcommands of `crew fleet`. A single task has the subcommands of a loop.
 #[derive(Debug, Subcommand)]
 pub enum FleetCommand {
     /// Start a folder of tasks, or continue it; what ended stays ended

@@ -1,5 +1,6 @@
-//! Splits the raw text after the command into options, quoted texts and plain words. White space is
-//! any Unicode white space; an apostrophe in plain words is an apostrophe. Values are not read.
+//! Splits the raw text after the command into options, quoted strings and plain words. White space
+//! is any Unicode white space; an apostrophe in plain words is an apostrophe. Values are not
+//! parsed.
 
 use std::collections::HashMap;
 
@@ -146,7 +147,7 @@ fn words_end(text: &str) -> usize {
     text.len()
 }
 
-/// The length of the quotation at the beginning of the text.
+/// The length of the quoted string at the beginning of the text.
 fn quote_end(text: &str) -> Option<usize> {
     let inner = &text[1..];
     let length = inner.find('"')?;
@@ -154,12 +155,12 @@ fn quote_end(text: &str) -> Option<usize> {
     if is_closed && quotes_touch(&inner[..length]) { Some(length + 2) } else { None }
 }
 
-/// The length of the code a text at this offset begins with: up to the next run of as many
+/// The length of the inline code that begins at this offset: up to the next run of as many
 /// backticks.
 fn code_end(text: &str, offset: usize, last_runs: &HashMap<usize, usize>) -> Option<usize> {
     let mut runs = backtick_runs(text);
     let (_, opening) = runs.next()?;
-    // Without this check a text of unmatched runs would be searched to its end for each of them.
+    // Without this check, a text of unmatched runs would be scanned to its end for each of them.
     last_runs.get(&opening).filter(|last| **last > offset)?;
     let (start, length) = runs.find(|(_, length)| *length == opening)?;
     if opening > 1 || quotes_touch(&text[1..start]) { Some(start + length) } else { None }
@@ -182,8 +183,8 @@ fn backtick_runs(text: &str) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// Adds the option that begins here, with its value, to the words for clap, and returns what
-/// follows. clap says what is wrong with an option that the command does not have.
+/// Adds the option that begins here, with its value, to the words for clap, and returns the rest.
+/// clap reports an option that the command does not have.
 pub(super) fn take_option<'text>(
     command: &'static Command,
     text: &'text str,
@@ -248,7 +249,8 @@ fn unescape_quotes(text: &str, quote: char) -> String {
     text.replace(&format!("\\{quote}"), quote.encode_utf8(&mut [0; 4]))
 }
 
-/// Refuses a typographic dash before the name of an option: clap would take it for text.
+/// Refuses a typographic dash before the name of an option, because clap would treat it as plain
+/// text.
 pub(super) fn refuse_typographic_dash(word: &str) -> Result<(), Failure> {
     let Some(option) = behind_typographic_dash(first_word(word)) else { return Ok(()) };
     let name = shorten_text(word.split('=').next().unwrap_or(word));

@@ -1,6 +1,6 @@
-//! Errors in what was typed, in one shape: the fault, then a hint. What was typed is
-//! repeated shortened and without control characters. For a command that crew does not have they
-//! name the one that was probably intended; it is never run, because some commands act.
+//! Errors in what was typed, in one format: the fault, then a hint. The input is repeated shortened
+//! and without control characters. For an unknown command they name the one that was probably
+//! intended; it is never run, because some commands have effects.
 
 use std::borrow::Cow;
 use std::error::Error as _;

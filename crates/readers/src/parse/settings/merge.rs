@@ -131,7 +131,7 @@ pub struct ExecutorEntry {
     pub submit: String,
     /// Takes `{job}`, and prints where it is, in a word.
     pub status: String,
-    /// Takes `{job}`, and asks for its end.
+    /// Ends the job `{job}`.
     pub cancel: String,
 }
 
@@ -142,7 +142,7 @@ pub struct ExecutorEntry {
 pub struct ProcedureSettings {
     /// Its purpose, in one line.
     pub description: Option<String>,
-    /// Without empty phases: each replaces that of a lower tier.
+    /// The phases that are not empty; each replaces that of a lower tier.
     pub recipe: Recipe,
     /// Only keys that `[loop]` may have.
     pub terms: Layer,
@@ -166,7 +166,7 @@ pub struct Settings {
     /// verify, gate, until; reactions as they occur in a loop. The model and the arguments
     /// are present only if they belong to the agent in force.
     layer: Layer,
-    /// The same values.
+    /// The values as options.
     options: LoopOptions,
     /// The recipe of the requested procedure; empty without one.
     recipe: Recipe,
@@ -389,7 +389,7 @@ impl Layer {
 }
 
 impl Sourced<ProcedureSettings> {
-    /// Lays a procedure over that of a lower tier, which is never dropped whole.
+    /// Overlays a procedure on the one of a lower tier, which is never dropped as a whole.
     fn lay_over(&self, lower: &Self) -> Self {
         let (own, theirs) = (&self.value, &lower.value);
         let recipe = Recipe(merge_maps(&theirs.recipe.0, &own.recipe.0));
@@ -424,7 +424,7 @@ fn by_kind<K: PartialEq, V: Clone>(
     chosen
 }
 
-/// Typed checks and those of the files, by role; a check that both name is kept as typed.
+/// Merges typed checks with those of the files, by role; a check that is in both is kept as typed.
 fn merge_checks(typed: &[Sourced<Check>], of_files: Vec<Sourced<Check>>) -> Vec<Sourced<Check>> {
     let more = of_files.into_iter().filter(|check| {
         let (role, run) = (check.value.role, &check.value.run);

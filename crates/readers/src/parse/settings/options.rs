@@ -1,6 +1,6 @@
 //! Every option of a loop, defined once. clap reads them from a command line, for a terminal and
-//! for `/crew:loop`; serde reads them from settings, procedures and what is built in. An option
-//! that is absent says nothing.
+//! for `/crew:loop`; serde reads them from settings, procedures and the built-in defaults. An
+//! absent option changes nothing.
 
 use derive_getters::Getters;
 use std::sync::LazyLock;
@@ -318,7 +318,7 @@ pub struct Key {
     /// What its number counts, for programs.
     counts: &'static str,
     widens: Widens,
-    /// Its value if nobody says anything else, as TOML; empty where there is none.
+    /// Its default value, as TOML; empty if there is none.
     built_in: &'static str,
     /// The value in a new project file; empty where that is the built-in one.
     example: &'static str,

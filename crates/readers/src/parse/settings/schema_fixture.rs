@@ -116,7 +116,7 @@ fn keys_of(name: &str) -> Value {
     table(keys.map(|key_of| (key_of.split_name().1.to_owned(), key(key_of))), &[])
 }
 
-/// A table with these keys: the list of the reader, and what each holds.
+/// A table with these keys: the reader's list, and the schema of each value.
 pub fn listed<const N: usize>(known: &str, parts: [(&str, Value, &str); N]) -> Value {
     let listed: Vec<&str> = words_of(known).collect();
     assert_eq!(parts.each_ref().map(|(name, ..)| *name).as_slice(), listed);
@@ -296,7 +296,7 @@ pub fn schema(outputs: &[&str]) -> Value {
     schema
 }
 
-/// Why a text is not a settings file: for its reader, and for the schema.
+/// Why a string is not a settings file: according to the reader, and to the schema.
 pub fn verdicts(schema: &Value, text: &str, outputs: &[&'static str]) -> [Result<(), String>; 2] {
     let read =
         parse_settings(text, Path::new("crew.toml"), SettingsOwner::Users, outputs, &|_| true);
@@ -306,7 +306,7 @@ pub fn verdicts(schema: &Value, text: &str, outputs: &[&'static str]) -> [Result
     [read, by_schema(schema, schema, text)]
 }
 
-/// Why a part of a schema refuses a text in TOML.
+/// Why a part of a schema rejects a string of TOML.
 pub fn by_schema(schema: &Value, part: &Value, text: &str) -> Result<(), String> {
     let table: toml::Table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
     let refused = refused(schema, part, &serde_json::to_value(table).unwrap(), "");
@@ -333,7 +333,7 @@ pub fn keys(table: &Value) -> Vec<&str> {
     table["properties"].as_object().unwrap().keys().map(String::as_str).collect()
 }
 
-/// Where only one of the two, the reader and the schema, takes a value.
+/// The cases that only one of the two, the reader and the schema, accepts.
 pub fn differences(
     keys: &[&str],
     file: impl Fn(&str, &str) -> String,

@@ -15,7 +15,7 @@ use engine::record::{Check, Permissions, Reaction};
 use engine::test_changes::Prove;
 use engine::text::{EscapedLine, variant_name};
 
-/// What a request is about, for a list of what is new.
+/// The subject of a request, for a list of what is new.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TrustSubject {
     /// A project's settings file.
@@ -104,8 +104,8 @@ pub fn list_trust_requests(project: &Layer, user: &Layer) -> Vec<TrustRequest> {
     needs
 }
 
-/// What needs trust among the terms under `[table]`. `own` are the user's, the nearest first; a
-/// promise is also compared with those of `others`.
+/// The terms under `[table]` that need trust. `own` are the user's, the nearest first; a promise is
+/// also compared with those of `others`.
 fn needs_of_terms(
     needs: &mut Vec<TrustRequest>,
     table: &str,
