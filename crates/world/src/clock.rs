@@ -111,7 +111,7 @@ impl RetryPolicy {
         Self { within: None, first_pause, longest_pause }
     }
 
-    /// The same policy with a time limit.
+    /// The policy with this time limit.
     pub const fn within(self, within: Duration) -> Self {
         Self { within: Some(within), ..self }
     }
@@ -158,12 +158,12 @@ impl Stopwatch {
     }
 }
 
-/// The most that one call of [`Watched::look`] adds to the time.
+/// The maximum that one call of [`Watched::look`] adds to the time.
 const LOOK_MOST: Duration = Duration::from_secs(1);
 
-/// Adds up the time between looks, which come many times a second. The machine's sleep is not
-/// counted. A longer gap, in which this process was stopped or kept waiting, counts as one second:
-/// unwatched time must not count against anybody.
+/// Adds up the time between calls of [`Watched::look`], which come many times a second. Time in
+/// which the machine sleeps is not counted. A longer gap, in which this process was stopped or kept
+/// waiting, counts as one second: unwatched time must not count against anything.
 #[derive(Debug)]
 pub struct Watched {
     last: Instant,

@@ -49,7 +49,7 @@ pub fn find_top(folder: &Path) -> Option<PathBuf> {
     find_place(folder, &["rev-parse", "--show-toplevel"])
 }
 
-/// A path that git prints for the repository that holds `folder`, with every link resolved.
+/// A path that git prints for the repository that contains `folder`, with every link resolved.
 fn find_place(folder: &Path, arguments: &[&str]) -> Option<PathBuf> {
     let path = Git::climbing(folder).line(arguments)?;
     disk::real_path(Path::new(&path)).ok()
@@ -83,7 +83,7 @@ fn has_repository(folder: &Path) -> bool {
     disk::size(&git) > 0 && (disk::is_file(&git) || !disk::names(&git, 1).is_empty())
 }
 
-/// The folder in which git keeps the repository that holds `folder`; all its working trees share
+/// The folder in which git keeps the repository that contains `folder`; all its working trees share
 /// it.
 pub fn shared_folder(folder: &Path) -> Option<PathBuf> {
     find_place(folder, &["rev-parse", "--path-format=absolute", "--git-common-dir"])
@@ -122,7 +122,7 @@ pub fn difference_text(top: &Path, from: &str, to: &str, stat: Option<u16>) -> O
     Git::here(top).run(&arguments)
 }
 
-/// How many commits of one name another lacks; `None` if one of them is unknown here.
+/// How many commits of `of` are missing from `other`; `None` if either is unknown here.
 pub fn count_lacking(top: &Path, of: &str, other: &str) -> Option<u64> {
     Git::here(top).count_commits(&[of, "--not", other, "--"])
 }
@@ -134,7 +134,7 @@ pub fn named_by(top: &Path, name: &str) -> Vec<String> {
     find_commit(top, name).into_iter().chain(logged.lines().map(str::to_owned)).collect()
 }
 
-/// Whether a commit is one of these, or an ancestor of one of them.
+/// Whether a commit is among `by`, or an ancestor of one of those.
 pub fn is_held(top: &Path, id: &str, by: &[String]) -> bool {
     let by = by.iter().map(String::as_str).chain(["--"]);
     Git::here(top).count_commits(&[id, "--not"].into_iter().chain(by).collect::<Vec<_>>())
@@ -146,7 +146,7 @@ pub fn begun_beyond(top: &Path, of: &str, other: &str, below: &str) -> Option<St
     let listed = run_git(top, &["for-each-ref", "--format=%(refname:lstrip=2)", below])?;
     for branch in listed.lines() {
         let common = Git::here(top).line(&["merge-base", of, branch]).unwrap_or_default();
-        // A branch that was merged by hand holds nothing else.
+        // A branch that was merged by hand has nothing else.
         let is_merged = find_commit(top, branch).as_ref() == Some(&common);
         if !is_merged && count_lacking(top, &common, other).is_some_and(|some| some > 0) {
             return Some(branch.to_owned());
@@ -163,7 +163,7 @@ pub fn look_at_tree(top: &Path) -> Option<Vec<FileChange>> {
 
 /// The files with an unresolved conflict.
 fn unmerged_files(top: &Path) -> Vec<String> {
-    // This reads only the index: no untracked file is looked at, and no filter runs.
+    // This reads only the index: no untracked file is examined, and no filter runs.
     let listed = run_git(top, &["ls-files", "--unmerged", "-z"]).unwrap_or_default();
     let paths = listed.split_terminator('\0').filter_map(|entry| Some(entry.split_once('\t')?.1));
     distinct_texts(paths.map(str::to_owned))
@@ -186,8 +186,8 @@ pub fn count_uncommitted(subject: &Loop, changes: &Changes) -> Option<u64> {
     if known as u64 == all { Some(named as u64) } else { None }
 }
 
-/// How many ignored files changed since a loop started, by the top-level file or folder that holds
-/// them. Empty also when git took too long or printed too much.
+/// How many ignored files changed since a loop started, by the top-level file or folder that they
+/// are in. Also empty if git took too long or printed too much.
 pub fn ignored_since(subject: &Loop) -> BTreeMap<String, u64> {
     let list = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard"];
     let listed = Git::of(subject).run_on_theirs(&list).unwrap_or_default();

@@ -100,7 +100,7 @@ impl Home {
         Self { root: self.root.join("nodes").join(node), ..self.clone() }
     }
 
-    /// The folder that holds every loop's folder.
+    /// The folder with every loop's folder.
     pub fn loops_folder(&self) -> PathBuf {
         self.root.join("loops")
     }

@@ -153,8 +153,8 @@ mod tests {
 
     #[test]
     fn a_port_without_a_listener_refuses_a_connection() {
-        // A child that another test starts holds a copy of the listener until it runs its program,
-        // and another test may get the port that was let go: one of a few ports must refuse.
+        // A child that another test starts has a copy of the listener until it runs its program,
+        // and another test may get the released port: one of a few ports must refuse.
         let refused = (0..20).any(|_| {
             let (listener, port) = listen();
             drop(listener);

@@ -62,8 +62,8 @@ fn earlier_file(log: &Path) -> PathBuf {
     log.with_extension("log.old")
 }
 
-// Writes an iteration's log, readable by this user only, and keeps its end. A failed write does
-// not stop the iteration: the first error is kept for the caller, and the rest is dropped.
+// Writes an iteration's log, readable by this user only, and keeps its last part. A failed write
+// does not stop the iteration: the first error is kept for the caller, and the rest is dropped.
 
 /// How many bytes are buffered before a write.
 const GATHERED: usize = 64 << 10;
@@ -206,8 +206,8 @@ fn is_kept(name: &str) -> bool {
     name.contains(".log") || name.ends_with(".prompt")
 }
 
-/// The earliest last write of what is kept for so many days, in nanoseconds since 1970. 0 days keep
-/// everything.
+/// The earliest modification time of files that are kept for this many days, in nanoseconds since
+/// 1970. 0 days keep everything.
 pub fn oldest_kept(days: u64) -> i128 {
     let seconds = DAY.as_secs().saturating_mul(days);
     match days {
@@ -216,8 +216,8 @@ pub fn oldest_kept(days: u64) -> i128 {
     }
 }
 
-// Reads the end of a log and what is appended later. A follower continues when the log starts a new
-// file; it may miss part of very fast output.
+// Reads the last part of a log and what is appended later. A follower continues when the log starts
+// a new file; it may miss part of very fast output.
 
 /// The maximum number of bytes returned at once.
 const PAGE: u64 = 64 << 10;

@@ -61,7 +61,7 @@ pub enum StoreError {
     /// It breaks its own rules and cannot be rebuilt from its journal.
     #[error("the record of loop {id} is broken, and its journal cannot replace it: {why}")]
     Corrupt { id: LoopId, why: String },
-    /// Somebody else holds its lock.
+    /// Another process holds its lock.
     #[error("loop {0} is busy; try again in a moment")]
     Busy(LoopId),
     /// Its files cannot be read or written.
@@ -259,7 +259,7 @@ fn leave_request(
     if is_left { Ok(()) } else { written }
 }
 
-// Disk space reserved by a live loop, so that on a full disk it can still take a request and be
+// Disk space reserved by a live loop, so that on a full disk it can still accept a request and be
 // recorded as ended: overwriting a file in place needs no new block, and releasing the file frees
 // some. On a copy-on-write file system this may help but is not guaranteed.
 
@@ -286,7 +286,7 @@ pub fn give_up_room(home: &Home, id: &LoopId) -> bool {
     disk::exists(&file) && disk::remove(&file).is_ok()
 }
 
-/// Turns the reserved file into the file `to`, which then holds only `text`.
+/// Turns the reserved file into the file `to`, whose contents are then only `text`.
 #[expect(
     clippy::disallowed_methods,
     reason = "a file that is there keeps its space on a full disk"

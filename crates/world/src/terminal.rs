@@ -40,7 +40,7 @@ pub fn enter_was_pressed() -> bool {
         && rustix::io::read(stdin(), &mut [0; ANSWER_BYTES]).is_ok_and(|length| length > 0)
 }
 
-/// Whether input, or its end, arrives within a time. A signal is an error.
+/// Whether input, or end of file, arrives within a time. A signal is an error.
 pub(super) fn input_comes(input: &impl AsFd, within: Duration) -> io::Result<bool> {
     let within = Timespec::try_from(within).unwrap_or_default();
     Ok(poll(&mut [PollFd::new(input, PollFlags::IN)], Some(&within))? > 0)
@@ -89,10 +89,10 @@ pub fn read_answer() -> io::Result<Option<String>> {
 
 /// The longest wait for all of it.
 const WITHIN: Duration = Duration::from_millis(300);
-/// The most that is read, in bytes.
+/// The maximum number of bytes read.
 const MOST: usize = 1 << 20;
 
-/// The input up to its end, or what arrived in time; empty if it is a terminal, or closed.
+/// The input up to end of file, or what arrived in time; empty if it is a terminal, or closed.
 pub fn offered_input() -> Vec<u8> {
     let (stdin, mut bytes) = (stdin(), Vec::new());
     let deadline = Deadline::after(WITHIN);

@@ -82,9 +82,9 @@ pub fn into_text(bytes: Vec<u8>) -> String {
 /// The largest part of a line that is kept.
 const LINE_BYTES: usize = 1 << 20;
 
-/// Passes each whole line of a file, from `start` on, to `each`, with whether the line was cut
-/// because it is very long. No line starts after `limit` bytes. Returns where the next line starts,
-/// and whether there is one.
+/// Passes each whole line of a file, from `start` on, to `each`, with whether the line was
+/// truncated because it is very long. No line starts after `limit` bytes. Returns where the next
+/// line starts, and whether there is one.
 pub fn read_lines(
     path: &Path,
     start: u64,
@@ -365,8 +365,8 @@ fn append_text(path: &Path, line: &str) -> io::Result<()> {
 pub struct Lock(File);
 
 impl Lock {
-    /// Replaces the text in the lock's file about its holder. This is not atomic: a concurrent
-    /// reader may see part of it.
+    /// Replaces the lock file's note about its holder. This is not atomic: a concurrent reader may
+    /// see part of it.
     pub fn write_holder(&self, text: &str) -> io::Result<()> {
         let mut file = &self.0;
         file.set_len(0)?;
@@ -375,14 +375,14 @@ impl Lock {
     }
 }
 
-/// Whether somebody holds the lock of this file. It tries a shared lock, so that two callers at
-/// the same time do not take each other for the holder.
+/// Whether another process holds the lock of this file. It tries a shared lock, so that two callers
+/// at the same time do not mistake each other for the holder.
 pub fn is_locked(path: &Path) -> bool {
     let file = open_file(path).ok().flatten();
     file.is_some_and(|file| file.try_lock_shared().is_err())
 }
 
-/// Takes a lock, waiting at most `wait`. `None` when somebody else holds it.
+/// Takes a lock, waiting at most `wait`. `None` if another process holds it.
 pub fn take_lock(path: &Path, wait: Duration) -> io::Result<Option<Lock>> {
     let mut options = OpenOptions::new();
     let file = options.write(true).create(true).truncate(false).mode(0o600).open(path);

@@ -20,8 +20,9 @@ use rustix::io::Errno;
 use super::disk::{self, SCRATCH, cannot};
 use crate::clock::{self, Deadline, RetryPolicy};
 
-/// The real path of `path`, if it is outside the checkout although the path, or the file that named
-/// it, is inside. Such a text would be sent or kept only because the author of the project says so.
+/// The real path of `path`, if it is outside the checkout although the path, or the file that names
+/// it, is inside. The contents of such a file would be sent or kept only because the author of the
+/// project says so.
 pub fn leads_out(checkout: &Path, path: &Path, named_by: &Path) -> Option<PathBuf> {
     let top = disk::real_path(checkout).ok()?;
     let real = disk::real_path(path).ok()?;
@@ -83,7 +84,7 @@ pub fn is_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
 }
 
-/// The kind of what is at this path itself, in one word.
+/// The kind of file at this path itself, in one word.
 pub fn kind(path: &Path) -> &'static str {
     let Ok(found) = fs::symlink_metadata(path) else { return "gone" };
     match (found.is_file(), found.permissions().mode() & 0o100) {
@@ -155,8 +156,7 @@ pub fn copy_with_time(file: &Path, to: &Path) -> io::Result<()> {
     File::open(to)?.set_modified(written)
 }
 
-/// An open folder. Operations in it stay in it, even if somebody replaces one of its parents with a
-/// link.
+/// An open folder. Operations in it stay in it, even if one of its parents is replaced with a link.
 #[derive(Debug)]
 pub struct RealFolder(OwnedFd);
 

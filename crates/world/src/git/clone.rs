@@ -130,7 +130,7 @@ fn begin_clone(
     twin.add_settings(&settings::taken_over(source, &twin.top))?;
     twin.point_to(terms, &start, base.as_deref(), source.url.is_some())?;
     if source.url.is_some() && terms.start.is_none() {
-        // The local base may have commits that nobody pushed, or that the remote has dropped.
+        // The local base may have commits that were never pushed, or that the remote has dropped.
         fetch_heads(&twin.top, terms.base, ends)?;
         twin.point_to_fetched(terms)?;
     }
@@ -285,7 +285,8 @@ impl Twin {
         disk::write(&file, text.as_bytes(), Durability::Process).map_err(clone_refused)
     }
 
-    /// Creates the clone's branch, and those of the base for an agent to compare with.
+    /// Creates the clone's branch, and the local and tracking branches of the base, which an agent
+    /// can compare with.
     fn point_to(
         &self,
         terms: &CloneTerms<'_>,

@@ -43,8 +43,8 @@ const FIXED: [(&str, &str); 3] =
 /// that the configuration names.
 const OFFLINE: [(&str, &str); 2] = [("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", "none")];
 
-/// The commands that only read. If one of them is killed from outside, for example for want of
-/// memory, it is run once more: without its answer a whole loop could end.
+/// The commands that only read. If one of them is killed from outside, for example because memory
+/// is short, it is run once more: without its answer a whole loop could end.
 const READS: &str = "cat-file config diff diff-index diff-tree for-each-ref log ls-files ls-remote \
                      ls-tree merge-base rev-list rev-parse show status";
 /// How long the detected version of git is trusted.
@@ -72,7 +72,7 @@ impl<'a> Git<'a> {
         }
     }
 
-    /// Runs a command to its end.
+    /// Runs a command until it exits.
     pub(super) fn start(self, arguments: &[&str]) -> io::Result<FinishedProcess> {
         let ended = self.run_once(arguments)?;
         let command = arguments.iter().find(|word| !word.starts_with('-'));
@@ -146,7 +146,7 @@ impl<'a> Git<'a> {
     /// since git 2.54.
     fn disabled_hooks(self) -> Vec<Setting> {
         // crew's own configuration names no hook. Hooks of the global settings are not disabled. A
-        // loop may have another git on its path.
+        // loop may have a different git on its path.
         if is_aside(self.folder) || (self.subject.is_none() && !may_be_2_54()) {
             return Vec::new();
         }
@@ -191,9 +191,9 @@ impl<'a> Git<'a> {
     }
 }
 
-/// Whether the git on this machine may be version 2.54 or later, whose configuration can name hooks
+/// Whether the git version on this machine may be 2.54 or later, whose configuration can name hooks
 /// and a place for refs. The version is read again from time to time, because git may be updated
-/// while this process lives.
+/// while this process runs.
 pub(super) fn may_be_2_54() -> bool {
     static KNOWN: Mutex<Option<(Deadline, bool)>> = Mutex::new(None);
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);

@@ -181,7 +181,7 @@ impl Drop for Beside<'_> {
 const DRAFTS_FILE: &str = "drafts";
 /// The largest list that is read, in bytes.
 const DRAFTS_BYTES: u64 = 256 << 20;
-/// The name of the snapshot that holds the drafts as the user left them.
+/// The name of the snapshot with the drafts as the user left them.
 pub const DRAFTS: &str = "drafts";
 
 /// The drafts of a loop.
@@ -216,7 +216,7 @@ pub fn drafts_are_listed(home: &Home, id: &LoopId) -> bool {
     disk::exists(&home.loop_file(id, DRAFTS_FILE))
 }
 
-/// Records what is uncommitted now as the loop's drafts.
+/// Records the uncommitted changes as the loop's drafts.
 pub fn list_drafts(
     home: &Home,
     subject: &Loop,
@@ -273,8 +273,7 @@ fn changed_since(snapshots: &Snapshots, id: &LoopId) -> Option<BTreeSet<PathBuf>
 }
 
 impl Drafts {
-    /// Reads a loop's drafts and compares them with the tree as it is now; `None` if none were
-    /// recorded.
+    /// Reads a loop's drafts and compares them with the current tree; `None` if none were recorded.
     pub fn read(home: &Home, subject: &Loop) -> io::Result<Option<Self>> {
         let Some(paths) = read_drafts(home, &subject.id)? else { return Ok(None) };
         let snapshots = Snapshots::of(home, subject);

@@ -131,8 +131,8 @@ pub(super) fn git_folder(checkout: &Path) -> Option<PathBuf> {
     Some(checkout.join(read_line(&git)?.strip_prefix("gitdir: ")?))
 }
 
-/// The working trees of the repository that holds `folder`, including those whose folder is gone;
-/// empty without git.
+/// The working trees of the repository that contains `folder`, including those whose folder has
+/// disappeared; empty without git.
 pub fn list_roots(folder: &Path) -> Vec<PathBuf> {
     let paths = list_trees(folder).into_iter().map(|tree| tree.path().clone());
     paths.map(|path| disk::real_path(&path).unwrap_or(path)).collect()
@@ -169,9 +169,9 @@ pub struct OwnCommit {
     pub may_have_copy: bool,
 }
 
-/// The commits since a loop started, and those that its branch has lost; `None` if they are not
-/// known. `by_crew` are those that crew made. [`count_uncommitted`](super::count_uncommitted)
-/// covers what is not committed.
+/// The commits since a loop started, and those that its branch has lost; `None` if they are
+/// unknown. `by_crew` are those that crew made. [`count_uncommitted`](super::count_uncommitted)
+/// covers uncommitted changes.
 pub fn commits_since(subject: &Loop, by_crew: &[OwnCommit]) -> Option<Commits> {
     let git = Git::of(subject);
     let (branch, commit) = git.head();
@@ -206,8 +206,8 @@ fn log_lines(git: Git<'_>, commits: &[&str]) -> Option<Vec<String>> {
 }
 
 /// The commits that lead to `commit` and that a branch lacks. Commits that were only rebased do not
-/// count, nor do merges, which a rebase drops. A commit that a rebase altered cannot be told from a
-/// lost one.
+/// count, nor do merges, which a rebase drops. A commit that a rebase altered cannot be
+/// distinguished from a lost one.
 fn log_missing(git: Git<'_>, branch: &str, commit: &str) -> Option<Vec<String>> {
     let apart = format!("{branch}...{commit}");
     log_lines(git, &["--cherry-pick", "--right-only", "--no-merges", &apart])

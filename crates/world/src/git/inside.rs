@@ -1,7 +1,7 @@
-//! The repositories inside a working tree: submodules and others. Snapshots hold neither their
-//! commits nor their files, so each is looked at by itself. If a rebase or a merge recorded another
+//! The repositories inside a working tree: submodules and others. Snapshots include neither their
+//! commits nor their files, so each is examined separately. If a rebase or a merge recorded another
 //! commit of a submodule without updating it, the submodule is listed, and no commit includes it.
-//! crew does not update it: git would obey the submodule's own configuration.
+//! crew does not update it, because git would apply the submodule's own configuration.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -76,7 +76,7 @@ const LIST_BYTES: u64 = 1 << 20;
 pub(super) struct Behind(BTreeMap<PathBuf, String>);
 
 impl Behind {
-    /// Reads the list, and drops submodules that somebody has moved since.
+    /// Reads the list, and drops submodules that have been moved since.
     pub fn read(checkout: &Path) -> Self {
         let listed =
             disk::read(&list_file(checkout), LIST_BYTES).ok().flatten().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! The git steps of a landing, in a separate working tree on no branch: a branch's work becomes one
-//! commit on top of the main branch. Also merges into a task's branch, and finds that branch's
-//! newest commit even where its agent has checked out another one. No hook runs and nobody is
-//! asked.
+//! The git steps of a landing, in a separate working tree with a detached HEAD: a branch's work
+//! becomes one commit on top of the main branch. Also merges into a task's branch, and finds that
+//! branch's newest commit even if its agent has checked out another one. No hook runs and no
+//! question is asked.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -101,7 +101,7 @@ pub fn own_tip(checkout: &Path, own: &str) -> OwnTip {
     OwnTip { commit: find_commit(checkout, &name), astray: Some(astray) }
 }
 
-/// False if what is checked out does not continue the branch, or a git operation is in progress.
+/// False if the checked-out commit does not continue the branch, or a git operation is in progress.
 fn come_back(checkout: &Path, own: &str, newest: Option<&str>) -> bool {
     let Some(newest) = newest else { return false };
     if is_unfinished(checkout) {
@@ -126,7 +126,7 @@ pub struct LandTree<'a> {
 
 /// The longest that a checkout may take.
 const CHECKOUT_WITHIN: Duration = Duration::from_secs(30 * 60);
-/// The most co-authors that a commit names.
+/// The maximum number of co-authors that a commit names.
 const CO_AUTHORS_MAX: usize = 50;
 
 impl LandTree<'_> {
@@ -164,7 +164,7 @@ impl LandTree<'_> {
         git.well(GitStep::Merge, &["reset", "--quiet", "--hard", commit]).map(drop)
     }
 
-    /// Commits a branch's work on top of what is checked out.
+    /// Commits a branch's work on top of the checked-out commit.
     pub fn squash(&self, tip: &str, message: &str) -> Result<Squashed, GitFault> {
         let files = find_conflicts(self.git(), &["merge", "--squash", "--quiet", tip])?;
         if !files.is_empty() {
@@ -207,10 +207,9 @@ impl LandTree<'_> {
         authors
     }
 
-    /// The files in conflict that nobody has resolved: no commit of the branch has changed them
-    /// since its newest merge of main in which they were in conflict, or conflict markers from git
-    /// are still in them. Without such a merge, every file that differs from main counts as
-    /// unresolved.
+    /// The files with unresolved conflicts: no commit of the branch has changed them since its
+    /// newest merge of main in which they were in conflict, or conflict markers from git are still
+    /// in them. Without such a merge, every file that differs from main counts as unresolved.
     pub fn unresolved_files(
         &self,
         main: &str,

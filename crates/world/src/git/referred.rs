@@ -1,7 +1,7 @@
-//! What commits refer to without git pushing it along: commits of submodules, and files of git LFS,
-//! of which a commit holds pointers and each repository a store. All of it must be on its remote
-//! before a commit lands; otherwise the error says how to push it. No git runs in a submodule of an
-//! agent: its configuration is the agent's.
+//! What commits refer to but git does not push with them: commits of submodules, and files of git
+//! LFS, of which a commit has pointers and each repository a store. All of it must be on its remote
+//! before a commit lands; otherwise the error says how to push it. No git command runs in an
+//! agent's submodule, because its configuration is the agent's.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};

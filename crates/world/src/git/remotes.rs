@@ -149,7 +149,7 @@ impl Refs<'_> {
             let read = git.step(&arguments).map_err(|said| said.fault(GitStep::Refs))?;
             let read = remote::parse_messages(read.output());
             if read.is_empty() {
-                // The next message alone is longer than what is read.
+                // The next message alone is longer than the limit.
                 messages.push(None);
             }
             messages.extend(read.into_iter().take(rest.len()));
@@ -236,7 +236,8 @@ impl Refs<'_> {
         Ok(self.talk_to_remote(&arguments, &[]).map(drop))
     }
 
-    /// Runs a git that talks to the remote, and tries again while the remote is unreachable.
+    /// Runs a git command that contacts the remote, and tries again while the remote is
+    /// unreachable.
     fn talk_to_remote(&self, arguments: &[&str], input: &[u8]) -> Result<FinishedProcess, Said> {
         let most = if self.count_signals() > 0 { WITHIN_AT_THE_END } else { WITHIN };
         let within = self.patience.map_or(most, |patience| patience.talk.min(most));
@@ -255,8 +256,8 @@ impl Refs<'_> {
         self.patience.map_or(0, |patience| patience.signals.times())
     }
 
-    /// Whether a git that starts now must end: some time after a first signal, at once after a
-    /// second.
+    /// Whether a git process that starts now must end: some time after a first signal, at once
+    /// after a second.
     fn end_condition(&self) -> impl Fn() -> bool {
         let (before, since) = (self.count_signals(), OnceCell::<Deadline>::new());
         move || {

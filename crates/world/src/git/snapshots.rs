@@ -37,7 +37,7 @@ use readers::parse::git::{
     zero_ended_paths, zero_list,
 };
 
-/// The largest file that a snapshot holds, in bytes.
+/// The size of the largest file in a snapshot, in bytes.
 pub const FILE_BYTES: u64 = 50 << 20;
 /// The longest wait for another process that is taking a snapshot.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
@@ -127,8 +127,8 @@ impl Snapshots {
         if is_id(id) { Some(id.to_owned()) } else { None }
     }
 
-    /// Locks the private git dir against other processes, and removes a lock that a killed git left
-    /// in it.
+    /// Locks the private git dir against other processes, and removes a lock that a killed git
+    /// process left in it.
     fn hold(&self) -> Result<Lock, String> {
         let lock = disk::take_lock(&self.folder.with_extension("lock"), LOCK_WAIT);
         let lock = lock.map_err(|error| error.to_string())?;
@@ -539,7 +539,7 @@ impl Snapshots {
         self.updated(commit, &update, &zero_list(files))
     }
 
-    /// The texts of files in a snapshot, one for each path, read many at a time. The text is empty
+    /// The contents of files in a snapshot, one for each path, read many at a time. They are empty
     /// for a file that is missing, large or not text. Links are not followed.
     pub fn texts(&self, commit: &str, paths: &[&str]) -> Vec<String> {
         let mut texts = Vec::new();

@@ -1,8 +1,8 @@
 //! What the steps that change a repository (commit, push, rebase) share. They do what the user
-//! asked for, with the user's own helpers and filters. They run no hook, ask nobody, and start no
-//! program that was planted in the repository's configuration since the run began. They refuse to
-//! work if git no longer finds the repository in which the loop started. A failed step leaves the
-//! working tree as it was, and the leftovers of a killed crew's step are cleaned up.
+//! asked for, with the user's own helpers and filters. They run no hook, ask no question, and start
+//! no program that was planted in the repository's configuration since the run began. They refuse
+//! to work if git no longer finds the repository in which the loop started. A failed step leaves
+//! the working tree as it was, and the leftovers of a killed crew process's step are cleaned up.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -26,8 +26,8 @@ use readers::parse::git::{HeadState, find_error, is_id, parse_head, parse_reposi
 use readers::parse::remote::without_secrets;
 
 /// The programs and places that the repository's configuration currently names; `None` outside git
-/// and with a git older than 2.26. git-lfs and git-crypt depend on such settings, so steps must
-/// allow them.
+/// and with a git version older than 2.26. git-lfs and git-crypt depend on such settings, so steps
+/// must allow them.
 pub fn read_trusted(checkout: &Path) -> Option<GitBaseline> {
     let listed = run_git(checkout, &["config", "--list", "--show-scope", "-z"])?;
     let mut found = parse_repository_settings(&listed);
@@ -70,7 +70,7 @@ impl<'a> Steps<'a> {
         Self { place, trusted, stop }
     }
 
-    /// The same steps, which nothing ends early.
+    /// The steps, but with nothing that ends them early.
     pub(super) fn to_the_end(&self) -> Self {
         Self::new(self.place, self.trusted, &|| false)
     }
@@ -252,7 +252,7 @@ fn leads_outside(clone: &Path, is_own: bool) -> Option<String> {
     Some(format!("{} leads elsewhere", own.join(link).display()))
 }
 
-/// Whether a setting moves a clone's refs to another place, which git 2.54 obeys.
+/// Whether a setting moves a clone's refs to another place, which git 2.54 supports.
 fn keeps_refs_elsewhere(clone: &Path) -> bool {
     let storage = ["config", "--get", "extensions.refStorage"];
     may_be_2_54() && Git::here(clone).line(&storage).is_some_and(|storage| storage.contains(':'))
@@ -287,8 +287,8 @@ pub fn read_head_state(place: &Place, step: GitStep) -> Result<HeadState, GitFau
     })
 }
 
-/// The rest of git's output after its folders, if they are those of the place. In a clone, git must
-/// work in the clone's own `.git`.
+/// The rest of git's output after its folders, if they match those of the place. In a clone, git
+/// must work in the clone's own `.git`.
 fn skip_places<'text>(place: &Place, text: &'text str) -> Option<&'text str> {
     let own = if place.is_clone { vec![place.checkout.join(".git"); 2] } else { Vec::new() };
     let mut places = [&place.checkout].into_iter().chain(&place.repository).chain(&own);
@@ -360,14 +360,14 @@ const MARK_BYTES: u64 = 4096;
 /// The maximum number of names of a folder, or of all refs, searched for locks.
 const LOCKS_MAX: usize = 10_000;
 /// How long any other program may hold a lock, how long a lock may block a step, the longest wait
-/// for a git to end, and the time between two looks.
+/// for a git process to end, and the time between two polls.
 const LOCK_HELD: Duration = Duration::from_secs(1);
 const LOCK_GOES: Duration = Duration::from_secs(2);
 const GIT_ENDS: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The mark of a step in progress. Dropping it removes the mark and the locks that a killed git of
-/// the step left.
+/// The mark of a step in progress. Dropping it removes the mark, and any locks left by a git
+/// process of the step that was killed.
 #[derive(Debug)]
 #[must_use]
 pub(super) struct Underway<'a> {
@@ -387,7 +387,7 @@ impl<'a> Underway<'a> {
         Self { checkout, folder, before }
     }
 
-    /// Removes the locks that a killed git of the step left.
+    /// Removes the locks left by a git process of the step that was killed.
     pub fn clear_locks(&self) {
         remove_locks(self.checkout, &self.folder, |lock| !self.before.contains(lock));
     }
@@ -440,8 +440,8 @@ pub fn put_back_in(place: &Place) -> Result<(), GitFault> {
     put_back(&place.checkout)
 }
 
-/// Removes every lock that killed gits left in a clone where nobody else works. False if a git
-/// still works there.
+/// Removes every lock that killed git processes left in a clone where no other process works. False
+/// if a git process is still running there.
 pub fn clear_locks(clone: &Path) -> bool {
     repository_folder(clone).is_none_or(|folder| remove_locks(clone, &folder, |_| true))
 }
@@ -502,7 +502,7 @@ fn list_locks(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Whether a git is running in one of these trees, whoever started it.
+/// Whether a git process is running in one of these trees, whoever started it.
 #[cfg(target_os = "linux")]
 fn git_works(trees: &[PathBuf]) -> bool {
     identity::read_table().into_iter().any(|(pid, row)| {

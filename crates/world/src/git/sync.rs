@@ -149,7 +149,7 @@ fn undo_failed(
     head: &str,
     is_finished: bool,
 ) -> Result<(), GitFault> {
-    // This must run to its end, because it restores the user's state.
+    // This must finish, because it restores the user's state.
     let steps = &steps.to_the_end();
     if !is_finished {
         // This git may be killed too.
@@ -205,7 +205,7 @@ fn stage_again(
     if staged.is_empty() {
         return Ok(());
     }
-    // This must run to its end: nothing else remembers what was staged.
+    // This must finish, because nothing else remembers what was staged.
     let steps = &steps.to_the_end();
     let form = ["diff-tree", "-r", "--raw", "--no-renames", "--no-abbrev", "-z", before, "HEAD"];
     let moved = parse_raw_diff(&steps.printed(GitStep::Rebase, &form, &[])?);
@@ -215,7 +215,7 @@ fn stage_again(
     steps.printed(GitStep::Rebase, &["update-index", "-z", "--index-info"], &input).map(drop)
 }
 
-/// The longest a push may take. The next push sends what is missing.
+/// The maximum time for a push. The next push sends what is missing.
 const PUSH_WITHIN: Duration = Duration::from_secs(120);
 
 /// The target of a push.
@@ -228,7 +228,7 @@ struct PushTarget {
 
 /// Pushes the current branch, if it is the loop's `own`. Without an upstream it goes to the branch
 /// of its name at the only remote, or at `origin`, which becomes its upstream. Commits that crew
-/// `sent` before and has rebased since are replaced there, unless somebody else has pushed. If the
+/// `sent` before and has rebased since are replaced there, unless another person has pushed. If the
 /// loop `rebases`, the hint does not propose a rebase back.
 pub fn push_branch(
     steps: &Steps<'_>,

@@ -38,7 +38,7 @@ const LINE_BYTES: usize = 64 << 10;
 
 /// How long processes that an agent left behind may keep its pipes open after its exit.
 const AGENT_LINGER: Duration = Duration::from_millis(500);
-/// How long an agent that has reported its end may stay silent before it is ended.
+/// How long an agent that has reported that it is done may stay silent before it is ended.
 pub const CLOSED: Duration = Duration::from_secs(30);
 /// The longest event that is passed on whole, in bytes: it may contain a file that the agent read.
 const EVENT_BYTES: usize = 8 << 20;
@@ -66,7 +66,7 @@ pub enum ExitCause {
     /// crew ended it because it printed nothing for too long.
     #[error("it printed nothing for too long")]
     Idle,
-    /// crew ended it because it had reported its end and did not exit.
+    /// crew ended it because it had reported that it was done and did not exit.
     #[error("it did not exit")]
     Lingered,
     /// crew ended it because it was asked to.
@@ -114,11 +114,11 @@ impl FinishedProcess {
 pub struct FinishedAgent {
     #[getter(copy)]
     cause: ExitCause,
-    /// Milliseconds from its start to its end, as far as crew watched.
+    /// How long it ran, in milliseconds, as far as crew watched.
     #[getter(copy)]
     ran_ms: u64,
-    /// Milliseconds in which crew itself was stopped or kept waiting: unwatched time counts against
-    /// nobody.
+    /// How long crew itself was stopped or kept waiting, in milliseconds: unwatched time counts
+    /// against nothing.
     #[getter(copy)]
     missed_ms: u64,
     /// The last 64 KiB of standard error.
@@ -224,12 +224,12 @@ impl<'a> Call<'a> {
     }
 
     /// Passes on every line of its output, even those that are not kept: without the line break,
-    /// cut at 64 KiB.
+    /// truncated at 64 KiB.
     pub fn each_line(self, each: EachLine<'a>) -> Self {
         Self { each: Some(each), ..self }
     }
 
-    /// Runs it to its end, or until `stop`, which is called repeatedly, ends it.
+    /// Runs it until it exits, or until `stop`, which is called repeatedly, ends it.
     pub fn run(mut self, stop: impl Fn() -> bool) -> io::Result<FinishedProcess> {
         let mut caller = Caller { each: self.each.take(), stop };
         let lines = caller.each.as_ref().map(|_| LineCutter::new(LINE_BYTES));
@@ -247,11 +247,11 @@ impl<'a> Call<'a> {
         Ok(FinishedProcess { cause: cause?, elapsed_ms, output, errors: errors.take_tail(), cut })
     }
 
-    /// Runs an agent to its end. A line of its standard output is cut after 1 MiB, or after 8 MiB
-    /// if it begins with `{` and is UTF-8; a line of standard error after 64 KiB. `idle` is the
-    /// longest silence on both streams while no tool call is open. All its output is appended to
-    /// `log`, which is bounded (see `logs`). An error means that it could not be started or, very
-    /// rarely, could not be ended.
+    /// Runs an agent until it exits. A line of its standard output is truncated after 1 MiB, or
+    /// after 8 MiB if it begins with `{` and is UTF-8; a line of standard error after 64 KiB.
+    /// `idle` is the longest silence on both streams while no tool call is open. All its output is
+    /// appended to `log`, which is bounded (see `logs`). An error means that it could not be
+    /// started or, very rarely, could not be ended.
     pub fn run_watched(
         self,
         idle: Option<Duration>,
@@ -309,9 +309,9 @@ impl<'a> Call<'a> {
         self.command.spawn()
     }
 
-    /// Shows a text in a pager on this process's terminal, with git's options for `less`; `false`
-    /// if the program is missing. The pager stays in crew's group, or it could not read keys. A
-    /// person ends it, not a deadline.
+    /// Shows `text` in a pager on this process's terminal, with git's options for `less`; `false`
+    /// if the program is missing. The pager stays in crew's group, because otherwise it could not
+    /// read keys. A person ends it, not a deadline.
     pub fn show_in_pager(mut self, text: &[u8]) -> io::Result<bool> {
         self.command.env("LESS", env::text("LESS").unwrap_or_else(|| "FRX".to_owned()));
         let mut child = self.command.stdin(Stdio::piped()).spawn()?;
@@ -322,7 +322,8 @@ impl<'a> Call<'a> {
         Ok(!matches!(child.wait()?.code(), Some(126 | 127)))
     }
 
-    /// The signal for a child when crew is killed: a git gets TERM, so that it removes its locks.
+    /// The signal for a child when crew is killed: a git process gets TERM, so that it removes its
+    /// locks.
     fn death_signal(&self) -> Signal {
         if self.command.get_program() == "git" { Signal::TERM } else { Signal::KILL }
     }

@@ -47,12 +47,12 @@ pub fn are_adopted() -> bool {
     ADOPTED.load(Ordering::Relaxed)
 }
 
-/// A child that this process waits for, as long as this value lives.
+/// A child that this process waits for, as long as this value exists.
 #[derive(Debug)]
 pub struct Awaited(i32);
 
 impl Awaited {
-    /// Starts a child that nobody else reaps.
+    /// Starts a child that no other code reaps.
     pub fn spawn_child(command: &mut Command) -> io::Result<(Child, Self)> {
         // The lock keeps the child from being reaped, even if it ends before it is recorded.
         let mut awaited = AWAITED.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,6 @@
-//! The streams of a child: the pipes that one thread serves, the lines cut from them for whoever
-//! watches, and the part of an output that is kept in memory. All of it has fixed bounds, however
-//! much a child prints.
+//! The streams of a child: the pipes that one thread serves, their lines for whoever watches, and
+//! the part of an output that is kept in memory. All of it has fixed limits, however much a child
+//! prints.
 
 use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -28,7 +28,7 @@ pub enum Capture {
 /// The kept part of an output.
 #[derive(Debug)]
 pub struct BoundedOutput {
-    /// The most that is kept of the beginning and of the end, in bytes.
+    /// The maximum number of bytes kept of the beginning and of the last part.
     bounds: (usize, usize),
     head: Vec<u8>,
     tail: Vec<u8>,
@@ -46,7 +46,7 @@ impl BoundedOutput {
         let room = self.bounds.0.saturating_sub(self.head.len()).min(bytes.len());
         self.head.extend_from_slice(&bytes[..room]);
         self.tail.extend_from_slice(&bytes[room..]);
-        // Cuts rarely, not at every read: a cut moves the whole tail.
+        // Truncates rarely, not at every read, because it moves the whole tail.
         if self.tail.len() > 2 * self.bounds.1 + (64 << 10) {
             self.cut();
         }
@@ -86,9 +86,9 @@ const ROOM: usize = 64 << 10;
 /// A piece of a stream, as it arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinePiece<'a> {
-    /// A line with its break; without one at the end of the stream, or where it was cut.
+    /// A line with its break; without one at the end of the stream, or where it was split.
     Line(&'a [u8]),
-    /// The rest of a line that was cut.
+    /// The rest of a line that was split.
     Rest(&'a [u8]),
 }
 
@@ -159,7 +159,7 @@ impl LineCutter {
 
 /// Observes a child. The child waits for it, and that time does not count against the child.
 pub trait Watch {
-    /// A line without its line break, cut where it is too long.
+    /// A line without its line break, truncated if it is too long.
     fn line(&mut self, stream: Stream, line: &str);
 
     /// Whether a tool call of the agent is open: then silence means work.
@@ -167,7 +167,8 @@ pub trait Watch {
         false
     }
 
-    /// Whether the agent has reported its end and has not announced background work it returns for.
+    /// Whether the agent has reported that it is done, and has not announced background work for
+    /// which it returns.
     fn is_closed(&self) -> bool {
         false
     }
@@ -184,7 +185,7 @@ pub const ERRORS_MARK: &str = "\u{1e}stderr: ";
 /// each stream is kept.
 pub struct Feed<'a> {
     log: Option<Log>,
-    /// `None` where nobody takes lines.
+    /// `None` if lines are not wanted.
     out: Option<LineCutter>,
     errors: Option<LineCutter>,
     /// Of standard output and of standard error.
@@ -204,7 +205,7 @@ impl<'a> Feed<'a> {
         Self { log: None, out: None, errors: None, kept, watch }
     }
 
-    /// Passes on the lines of both streams, as far as these cut them.
+    /// Passes on the lines of both streams, split by these.
     pub fn lines(self, out: Option<LineCutter>, errors: Option<LineCutter>) -> Self {
         Self { out, errors, ..self }
     }
@@ -390,7 +391,7 @@ mod tests {
 mod lines_tests {
     use super::*;
 
-    /// The pieces cut from a stream that arrives like this; the rest of a cut line is in brackets.
+    /// The pieces of a stream that arrives like this; the rest of a split line is in brackets.
     fn cut(most: usize, pieces: &[&str]) -> Vec<String> {
         cut_by(LineCutter::new(most), pieces)
     }

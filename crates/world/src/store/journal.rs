@@ -34,8 +34,8 @@ pub fn read_entries(path: &Path, each: impl FnMut(JournalEntry)) -> io::Result<E
     if disk::exists(path) { read_newest(path, JOURNAL_BYTES, each) } else { Ok(Extent::default()) }
 }
 
-/// The summaries of the last iterations. The journal is read from its end, and only as far as
-/// needed: the cost of an iteration must not grow with the number of earlier ones.
+/// The summaries of the last iterations. The journal is read backwards, and only as far as needed:
+/// the cost of an iteration must not grow with the number of earlier ones.
 pub fn last_summaries(path: &Path) -> io::Result<Vec<IterationSummary>> {
     let mut bytes = SUMMARIES_BYTES;
     while disk::exists(path) {
@@ -78,7 +78,7 @@ mod tests {
         let path = folder.path().join("journal.jsonl");
         assert_eq!(last_summaries(&path).unwrap(), []);
         let mut state = a_loop().state;
-        // Together they exceed what is read at first.
+        // Together they exceed the first chunk that is read.
         state.set("words", vec!["x".repeat(30_000)]);
         for iteration in 1..=20 {
             state.set("generation", state.generation() + 1);

@@ -1,6 +1,6 @@
-//! Removes a loop's record for good. One rename takes all of it out of the store, so a crash leaves
-//! a whole record or none. The remains are recognised by their name and removed later. It asks
-//! nobody and decides nothing.
+//! Removes a loop's record permanently. One rename takes all of it out of the store, so a crash
+//! leaves a whole record or none. The remains are recognised by their name and removed later. It
+//! asks no question and decides nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -56,7 +56,7 @@ const TRUST_BYTES: u64 = 64 << 20;
 /// The maximum number of characters kept of a text; comparisons use its hash.
 const TEXT_CHARS: usize = 200;
 
-/// The requests that nobody has trusted yet.
+/// The requests that are not trusted yet.
 pub fn find_untrusted(
     home: &Home,
     checkout: &Path,
@@ -82,7 +82,7 @@ pub fn trust_requests(home: &Home, checkout: &Path, needs: &[TrustRequest]) -> i
     disk::write(&file, text.as_bytes(), Durability::Machine)
 }
 
-/// Removes all trust from a checkout, and returns the texts that were trusted there, or why they
+/// Removes all trust from a checkout, and returns the items that were trusted there, or why they
 /// cannot be listed.
 pub fn forget_trust(home: &Home, checkout: &Path) -> io::Result<io::Result<Vec<String>>> {
     let known = read_trust(home, checkout);

@@ -1,7 +1,7 @@
 //! The companions of a session and their tickets. A companion is a process that the client runs
-//! beside each stop, and it owns one file with the text `waiting`. The boundary turns the file of
-//! the companion it chooses into a ticket, and deletes the others. A ticket is a wake-up that
-//! exactly one companion may use.
+//! beside each stop, and it owns one file with the word `waiting` in it. The boundary turns the
+//! file of the companion it chooses into a ticket, and deletes the others. A ticket is a wake-up
+//! that exactly one companion may use.
 
 use std::io;
 use std::path::{Path, PathBuf};

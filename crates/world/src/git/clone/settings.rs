@@ -76,7 +76,7 @@ pub(super) fn of_submodule(folder: &Path, config: &Path) -> String {
     text + &format_setting("remote.origin.pushurl", NO_PUSH)
 }
 
-/// Whether a clone takes over a setting, if a person has agreed to those of `agreed`.
+/// Whether a clone inherits a setting, if a person has agreed to those in `agreed`.
 fn comes_along(setting: &Seen, agreed: Option<&GitBaseline>) -> bool {
     if words_of(NEVER).any(|end| setting.name.ends_with(end)) {
         return false;
@@ -154,7 +154,7 @@ fn list_settings(folder: &Path, checkout: &Path) -> Vec<Seen> {
     found
 }
 
-/// The settings of a person's own files, each with its values.
+/// The settings in a person's own files, each with its values.
 fn of_persons(settings: &[Seen]) -> BTreeMap<&str, Vec<&str>> {
     let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for setting in settings.iter().filter(|setting| setting.is_persons) {
@@ -192,7 +192,7 @@ mod tests {
                 let all = read(name, "--get-all");
                 let begins = all.iter().rposition(String::is_empty).map_or(0, |at| at + 1);
                 if name.ends_with("extraheader") {
-                    // git starts anew at an empty value.
+                    // git starts again at an empty value.
                     assert_eq!(all[begins..], ["a", "work"], "{held:?}");
                 }
             }

@@ -83,13 +83,13 @@ impl Snapshots {
             let path = String::from_utf8_lossy(&entry.path);
             Path::new(&*path).ancestors().any(|path| names.contains(path))
         });
-        // Deletions come first: a folder may take the place of a file.
+        // Deletions come first: a folder may replace a file.
         entries.sort_by_key(|entry| !entry.is_gone());
         let entries: Vec<u8> = entries.iter().flat_map(IndexEntry::index_info).collect();
         self.updated(commit, &["update-index", "--replace", "-z", "--index-info"], &entries)
     }
 
-    /// A snapshot with new texts for these files.
+    /// A snapshot with new contents for these files.
     pub fn with_contents(&self, commit: &str, files: &[(&str, &str)]) -> Result<String, String> {
         if files.is_empty() {
             return Ok(commit.to_owned());
@@ -180,8 +180,8 @@ fn ignored_inputs(snapshots: &Snapshots) -> Result<Vec<String>, String> {
     Ok(ignored)
 }
 
-/// Whether a folder of this name holds build or test outputs, which the scratch folder makes for
-/// itself.
+/// Whether a folder with this name contains build or test outputs, which the scratch folder makes
+/// for itself.
 pub fn is_output(name: &str) -> bool {
     OUTPUTS.contains(&name) || name.ends_with("cache") || name.ends_with("cache__")
 }
@@ -272,7 +272,8 @@ impl Snapshots {
         Ok(Restored { kept_as, ..restored })
     }
 
-    /// Returns these entries of the working tree to a snapshot, except what no snapshot holds.
+    /// Returns these entries of the working tree to a snapshot, except files that no snapshot
+    /// includes.
     fn bring_back(&self, target: &str, changed: Vec<IndexEntry>) -> Result<Restored, String> {
         let (mut gone, mut there): (Vec<IndexEntry>, Vec<IndexEntry>) =
             changed.into_iter().partition(IndexEntry::is_gone);
@@ -328,7 +329,7 @@ impl Snapshots {
         }
     }
 
-    /// Whether something that no snapshot holds is in the way of a file: an ignored file, or a
+    /// Whether something that no snapshot includes is in the way of a file: an ignored file, or a
     /// folder that was not emptied.
     fn is_covered(&self, path: &Path) -> bool {
         if tree::kind(&self.checkout.join(path)) != "gone" {

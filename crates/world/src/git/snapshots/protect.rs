@@ -1,6 +1,6 @@
-//! Finds changed paths among those that a loop protects. Snapshots show it for all they hold,
-//! whatever git ignores later. Files that no snapshot holds are compared by hash: in repositories
-//! inside, behind links, too large, or ignored by a later rule.
+//! Finds changed paths among those that a loop protects. Snapshots show changes of every file in
+//! them, whatever git ignores later. Files that no snapshot includes are compared by hash: in
+//! repositories inside, behind links, too large, or ignored by a later rule.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -22,7 +22,7 @@ const IGNORED_MAX: usize = 20_000;
 const RULES_BYTES: u64 = 256 << 10;
 const RULES: &str = ".gitignore";
 
-/// The kind and content hash of files that no snapshot holds, by path.
+/// The kind and content hash of files that no snapshot includes, by path.
 type Marks = BTreeMap<String, String>;
 /// Links in the tree, each with the file in the tree that it points to.
 type Links = Vec<(String, String)>;
@@ -161,8 +161,8 @@ impl<'a> ProtectedPaths<'a> {
         Ok(files)
     }
 
-    /// The protected files that no snapshot holds, with their marks; and the protected links with
-    /// the files in the tree that they point to.
+    /// The protected files that no snapshot includes, with their marks; and the protected links
+    /// with the files in the tree that they point to.
     fn mark_outside(&self, now: &str) -> Result<(Marks, Links), String> {
         let entries = self.snapshots.entries(now)?;
         let held: BTreeSet<&String> = entries.iter().map(|(_, path)| path).collect();

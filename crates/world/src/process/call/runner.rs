@@ -66,7 +66,7 @@ pub struct Running<'a, 's> {
     pub look: Duration,
     /// From TERM to KILL when it is asked to stop.
     pub stop_grace: Duration,
-    /// How long it may be silent after it reported its end.
+    /// How long it may be silent after it reported that it is done.
     pub linger: Duration,
     pub time: Watched,
     /// When it last printed something, in watched time.
@@ -75,7 +75,7 @@ pub struct Running<'a, 's> {
     out_closed: Option<Duration>,
     /// When `stop` was last called.
     asked: Option<Duration>,
-    /// When orphans were last looked for.
+    /// When orphans were last searched for.
     reaped: Duration,
 }
 
@@ -107,8 +107,7 @@ impl<'a, 's> Running<'a, 's> {
         }
         let pipes = Pipes::new(input, call.input.unwrap_or_default(), out, errors)?;
         let (child, awaited) = Awaited::spawn_child(&mut call.command)?;
-        // The command still holds the child's ends of the pipes; with it, no pipe would seem
-        // closed.
+        // The command still has the child's ends of the pipes; with it, no pipe would seem closed.
         drop(call.command);
         let group = child.id().cast_signed();
         if let Some(note) = &note {
@@ -266,7 +265,7 @@ impl<'a, 's> Running<'a, 's> {
         signals::signal_group(self.group, Signal::TERM);
         let deadline = Deadline::after(GROUP_GRACE);
         while !deadline.passed() {
-            // Where crew adopts orphans, an ended one keeps its group alive until it is reaped.
+            // Where crew adopts orphans, an ended one keeps its group until it is reaped.
             descendants::reap_group(self.group);
             if !descendants::group_lives(self.group) {
                 return;
