@@ -1,7 +1,7 @@
 //! One attempt at a task, as an executor runs it: its clone, its loop, its reports. It may be
-//! started at any moment and any number of times: a second process leaves at once, a loop that was
-//! cut off is resumed, and an end that was reported is only answered. The coordinator decides what
-//! follows from the end.
+//! started at any time and any number of times: a second process exits at once, an interrupted loop
+//! is resumed, and a reported end is only acknowledged. The coordinator decides what follows from
+//! the end.
 
 pub mod clones;
 mod gate;
@@ -167,8 +167,8 @@ fn begun_report(spec: &AttemptSpec, earlier: Option<&AttemptReport>) -> AttemptR
 }
 
 impl AttemptSpec {
-    /// The same, for a process that continues what an earlier one reported. Where that may have
-    /// been on another machine, only what was pushed is left of it.
+    /// The attempt as continued by this process after what an earlier one reported. If that may
+    /// have been on another machine, only what was pushed is left of it.
     fn continuing_after(mut self, earlier: Option<&AttemptReport>) -> Self {
         let Some(report) = earlier else { return self };
         if report.carried.completed >= self.carried.completed {
@@ -234,7 +234,7 @@ impl Attempt<'_> {
         (found.fleet.as_ref() == Some(&self.spec.task)).then_some(found)
     }
 
-    /// Begins the loop, or resumes the one that was `found`, and drives it until it is over or
+    /// Starts the loop, or resumes the one that was `found`, and drives it until it is over or
     /// paused.
     fn drive_loop(
         &self,
@@ -370,7 +370,7 @@ impl Attempt<'_> {
         let adapt = |record: &mut Loop| {
             let mut notes = Vec::new();
             if accepts {
-                // As the loop left it, which the person saw, and not as anybody made it since.
+                // As the loop left it, which the person saw, not as it was changed since.
                 let seen = record.state.seen().trees().snapshot().clone();
                 notes = accept_test_changes_of(self.home, record, seen)?;
                 // Else what was changed since would count as a person's, and be accepted with it.
@@ -387,7 +387,7 @@ impl Attempt<'_> {
         resumed.begin_resumed(self.home, self.signals, sink)
     }
 
-    /// The contract of a new loop: that of the spec, with what a landing found.
+    /// The contract of a new loop: the one in the spec, plus the findings of a landing.
     fn loop_contract(&self, conflicts: &[String]) -> Contract {
         let spec = self.spec;
         let mut contract = spec.contract.clone();
@@ -436,8 +436,8 @@ impl Attempt<'_> {
         })
     }
 
-    /// The end that an error means. A remote or a git that fails may work at the next try; a setup
-    /// that fails will not.
+    /// The end that an error leads to. A remote or a git command that fails may work at the next
+    /// try; a setup that fails will not.
     fn end_of_error(&self, error: &Error) -> AttemptEnd {
         if self.signals.times() > 0 {
             return AttemptEnd::Interrupted;

@@ -40,18 +40,18 @@ use world::store::Home;
 /// The shortest and longest pause between two rounds on this machine. A child or a signal ends the
 /// pause early.
 const LOOKS: [Duration; 2] = [Duration::from_millis(20), Duration::from_secs(1)];
-/// The same where an executor and a remote are asked.
+/// The pauses between polls of an executor or a remote.
 const REMOTE_LOOKS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(15)];
 /// How often a sleeping coordinator checks for a reason to wake.
 const WAKES: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(100)];
 /// Between two decisions where nothing happened: a failure is tried again after 5 s at the soonest.
 const TICK: Duration = Duration::from_secs(3);
-/// The least time between two writes of the record that nothing waits for: what an attempt reports
-/// is in its file until then, and what was fetched is fetched again.
+/// The shortest time between two writes of the record while nothing waits for one. Until then an
+/// attempt's report is in its file, and anything fetched can be fetched again.
 const SAVES: Duration = Duration::from_millis(500);
 /// How long what was started gets to end: an agent gets 5 s, a commit may take minutes.
 const END_WITHIN: Duration = Duration::from_secs(360);
-/// How long after a start a job without an id is looked for.
+/// How long after a start a job without an id is searched for.
 const UNNAMED_MS: u64 = 60_000;
 
 /// Applies the result of a worker thread to the coordinator.
@@ -62,7 +62,7 @@ type Done = Box<dyn FnOnce(&mut Coordinator<'_>) + Send>;
 pub enum CoordinatorEnd {
     /// Nothing runs and nothing can start.
     Done,
-    /// By a signal; what is not done waits.
+    /// By a signal; unfinished work waits.
     Interrupted,
 }
 
@@ -298,7 +298,8 @@ impl<'a> Coordinator<'a> {
     pub(super) fn take_in(&mut self, event: FleetEvent) {
         self.pending.has_news = true;
         let effects = step_fleet(&mut self.record, &mut self.known, event, clock::now().wall);
-        // Each step decides anew: a request may have come after one that had nothing left to do.
+        // Each step decides again, because a request may have come after a step that had nothing
+        // left to do.
         self.pending.is_done = effects.contains(&Effect::Finish);
         for effect in effects {
             // Work that cannot be fetched is asked for again and again.
@@ -374,7 +375,7 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// The same at once, while no thread talks with the remote.
+    /// Pushes the record at once, while no thread contacts the remote.
     fn push_now(&mut self) -> Result<(), StoreFault> {
         let Some(push) = self.store.push(&mut self.record, PushTime::Now) else {
             return Ok(());

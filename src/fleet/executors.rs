@@ -184,8 +184,8 @@ impl<'a> FleetJobs<'a> {
         }
     }
 
-    /// Forgets the jobs that are over, except those of these attempts, whose end is still to be
-    /// found.
+    /// Forgets the jobs that are over, except those of these attempts, whose results have not been
+    /// found yet.
     pub fn forget_ended(&mut self, running: &[(TaskId, u32)]) {
         self.jobs.retain(|_, KnownJob { seen, .. }| {
             let is_it =
@@ -215,8 +215,8 @@ impl<'a> FleetJobs<'a> {
         Ok(self.jobs.values().map(|job| job.seen.clone()).collect())
     }
 
-    /// Applies an answer that came at `now_ms`. A job that is missing stays what it was until
-    /// every answer of [`GONE_MS`] has lacked it; after an error that time begins anew.
+    /// Applies an answer that came at `now_ms`. A missing job keeps its state until every answer of
+    /// [`GONE_MS`] has lacked it; after an error that time starts again.
     fn take_in(&mut self, found: Result<FoundJobs>, now_ms: u64) -> Result<()> {
         if found.is_err() {
             for job in self.jobs.values_mut() {
@@ -248,8 +248,8 @@ impl<'a> FleetJobs<'a> {
     }
 }
 
-/// The script of an attempt: crew reads its spec from a here-document. crew takes the place of the
-/// shell, so it gets the signals of the script, and its end is the script's.
+/// The script of an attempt: crew reads its spec from a here-document. crew replaces the shell with
+/// `exec`, so it gets the script's signals, and its exit is the script's.
 fn job_script(crew: &str, spec: &AttemptSpec) -> Result<String> {
     // JSON on one line begins with a brace, so no line of it is the mark; a part of it neither.
     let spec = serde_json::to_string(spec).context("cannot write the spec")?;

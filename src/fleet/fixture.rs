@@ -137,7 +137,7 @@ impl Bench {
         Self { record, known, second: 0 }
     }
 
-    /// What follows from an event, a second later, with what is decided then.
+    /// Applies an event, a second later, and returns the effects that are decided then.
     pub fn step(&mut self, event: FleetEvent) -> Vec<Effect> {
         self.second += 1;
         let now = at(self.second).wall;

@@ -44,7 +44,7 @@ pub struct Landing<'a> {
     pub terms: &'a FleetSetup,
     pub task: &'a TaskId,
     pub record: &'a TaskRecord,
-    /// Its checks are those of the task.
+    /// The contract of the task, whose checks are run.
     pub contract: &'a Contract,
     /// Made by [`landing_message`].
     pub message: &'a str,
@@ -118,7 +118,7 @@ impl Attempted<'_> {
         LandTree { folder: &self.land, stop: self.landing.stop }
     }
 
-    /// Makes the clone anew, with the branch of the task, and fetches the base, whose commit it
+    /// Makes the clone again, with the branch of the task, and fetches the base, whose commit it
     /// returns.
     fn begin_landing(&self) -> Result<String> {
         let Landing { terms, stop, .. } = self.landing;
@@ -267,7 +267,7 @@ impl Attempted<'_> {
     }
 }
 
-/// A refusal for what is not on its remote. Any other fault is the machine's.
+/// A refusal because something is missing at its remote. Any other fault is the machine's.
 fn incomplete_landing(fault: GitFault) -> Result<PreparedLanding> {
     if fault.trouble != GitTrouble::Incomplete {
         return Err(fault.into());

@@ -15,8 +15,7 @@ use engine::protect;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Start {
     pub task: TaskId,
-    /// The most that it may cost, earlier attempts included, in millionths of a dollar; 0 without a
-    /// limit.
+    /// The maximum cost, including earlier attempts, in millionths of a dollar; 0 means no limit.
     pub reserved_micros: u64,
     /// With the number, the clone and the loop that are there.
     pub continues: bool,
@@ -213,8 +212,8 @@ fn own_cost(described: &DescribedTask) -> u64 {
     described.contract.limits.max_cost_micros
 }
 
-/// Whether it runs without a share of the fleet's money: it was started before that had a limit, or
-/// the limit is lower now than what is spent and set aside.
+/// Whether it runs without a share of the fleet's money: it was started before the fleet had a
+/// limit, or the limit is now lower than what is spent and set aside.
 pub fn lacks_a_share(record: &FleetRecord, task: &TaskRecord) -> bool {
     let max = record.terms.limits.max_cost_micros;
     task.is_running() && max > 0 && (task.reserved_micros == 0 || taken_cost(record) > max)

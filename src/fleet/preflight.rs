@@ -57,7 +57,7 @@ pub fn check_start(
     ))
 }
 
-/// What is looked at, and what was found so far.
+/// What is checked, and what was found so far.
 struct Preflight<'a> {
     setup: &'a FleetSetup,
     tasks: &'a [DescribedTask],
@@ -160,7 +160,7 @@ impl Preflight<'_> {
         }
     }
 
-    /// That the remote answers, has the base, and takes the refs of the fleet.
+    /// Checks that the remote answers, has the base, and accepts the fleet's refs.
     fn check_remote(&mut self, remote: &Remote) {
         if let Err(GitFault { trouble, cause, hint, .. }) = self.ask_remote(remote) {
             let without = match trouble {

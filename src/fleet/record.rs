@@ -34,14 +34,14 @@ const ATTEMPTS_MAX: u32 = 1_000_000;
 /// The maximum number of characters in an executor's name of a job.
 const JOB_CHARS: usize = 200;
 
-/// A fleet: what holds for all of its tasks, and each of them.
+/// A fleet: what applies to all of its tasks, and each of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetRecord {
     pub schema: u32,
     /// The crew version that wrote it.
     pub made_by: String,
     pub terms: FleetSetup,
-    /// Differs from that of another fleet of its name: a random number of its first start.
+    /// A random number of its first start, which distinguishes it from another fleet with its name.
     pub id: String,
     pub started_at: DateTime<Utc>,
     /// The coordinator that has it, or had it last.
@@ -149,7 +149,7 @@ pub struct TaskInput {
     pub messages: Vec<String>,
     /// How many of them are in the spec of the running attempt.
     pub given: usize,
-    /// Its next start takes the tests as its agent left them for the original ones.
+    /// Whether its next start accepts the tests that its agent left as the original ones.
     pub accepts_test_changes: bool,
     /// A person has resumed it since it ended: its next start resumes a loop that is over.
     pub is_resumed: bool,
@@ -187,7 +187,7 @@ pub struct TaskWork {
 /// The text that a task works by, as far as it is recorded.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskText {
-    /// Fingerprint of the text that it works by: prompt, options and setup.
+    /// Fingerprint of its terms: prompt, options and setup.
     pub revision: String,
     /// The agents that its loop has and how they are started: settings outside of the fleet may
     /// change that.
@@ -215,7 +215,7 @@ pub enum TaskState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "what")]
 pub enum TaskRequest {
-    /// No iteration begins until it is resumed; `now` also ends the one that runs.
+    /// No iteration starts until it is resumed; `now` also ends the one that runs.
     Pause { now: bool },
     /// It ends.
     Cancel { now: bool, by_agent: bool, reason: Option<String> },
@@ -383,7 +383,7 @@ impl TaskRecord {
         }
     }
 
-    /// Whether an attempt was handed to the executor, and its end is not known.
+    /// Whether an attempt was submitted to the executor and its result is not known yet.
     pub fn is_running(&self) -> bool {
         matches!(self.state, TaskState::Running { .. })
     }
@@ -539,7 +539,7 @@ impl TaskRequest {
     }
 }
 
-/// The first of these texts that does not have its form, and what it should be.
+/// The first of these strings that does not have its format, and what it should be.
 fn find_odd<'text>(
     texts: impl IntoIterator<Item = &'text String>,
     has_form: fn(&str) -> bool,
@@ -559,7 +559,7 @@ fn is_inside(path: &str) -> bool {
     !path.contains('\0') && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
-/// Whether git takes it for the short name of a branch, and for nothing else.
+/// Whether git reads it as the short name of a branch, and as nothing else.
 fn is_branch(text: &str) -> bool {
     is_ref_name(&format!("refs/heads/{text}")) && !text.split('/').any(|part| part.starts_with('-'))
 }

@@ -178,7 +178,7 @@ pub struct Backoffs {
     pub landings: Backoff,
     /// How often in a row a task's commits could not be brought.
     pub fetches: BTreeMap<TaskId, Backoff>,
-    /// The same for all tasks.
+    /// The pauses between two fetches; the same for all tasks.
     pub fetch_pause: Backoff,
     /// How often in a row the end of a task's job could not be asked for.
     pub ends: BTreeMap<TaskId, Backoff>,

@@ -42,7 +42,7 @@ static WORDS: LazyLock<Environment<'static>> = LazyLock::new(|| {
 });
 const TEMPLATE: &str = include_str!("status.j2");
 
-/// A fleet, as it is now.
+/// The present state of a fleet.
 #[derive(Debug)]
 pub struct FleetStatus<'a> {
     record: &'a FleetRecord,
@@ -54,8 +54,8 @@ pub struct FleetStatus<'a> {
     left_ms: Option<u64>,
     /// The command for the oldest thing that needs a person, or else the one that continues.
     next: Option<String>,
-    /// Group after group. What needs a person is sorted by its age, the oldest first; what is over
-    /// the other way round.
+    /// Sorted by group. Tasks that need a person are sorted by age, the oldest first; tasks that
+    /// are over, the newest first.
     tasks: Vec<TaskStatus<'a>>,
 }
 
@@ -133,7 +133,7 @@ struct TaskStatus<'a> {
 /// How far a task is.
 #[derive(Debug, Serialize)]
 struct TaskProgress<'a> {
-    /// The iteration that runs or is next; of a task that nobody works on, the last one.
+    /// The iteration that runs or is next; the last one for a task that is not worked on.
     iteration: u32,
     max_iterations: u32,
     last: String,
@@ -244,7 +244,7 @@ impl<'a> FleetStatus<'a> {
         !self.tasks.iter().any(TaskStatus::continues)
     }
 
-    /// The same with the row of this task alone.
+    /// The status with the row of this task alone.
     pub fn with_only(mut self, id: &TaskId) -> Self {
         self.tasks.retain(|row| row.task == id);
         self
@@ -444,7 +444,7 @@ fn render_template(values: Value) -> String {
     text.map_or_else(|error| format!("{error:#}"), |text| text.trim_end().to_owned())
 }
 
-/// What lifts the pause of a task: of it alone, or of its fleet.
+/// The command that ends the pause of a task: of it alone, or of its fleet.
 fn paused_news(record: &FleetRecord, task: &TaskId) -> String {
     let is_alone = record.request.is_none();
     let name = if is_alone { record.full_name(task) } else { record.terms.name.clone() };
@@ -495,8 +495,8 @@ fn ended_group(ending: &TaskEnding) -> (StatusGroup, TaskWord) {
     (group, TaskWord::Ended(word))
 }
 
-/// The work that is left, shared by the tasks that run: each needs as long as the ended ones did on
-/// average. One that waits for a person is not counted, as nobody knows when it starts.
+/// The remaining work, shared by the tasks that run: each needs as long as the ended ones did on
+/// average. A task that waits for a person is not counted, because nobody knows when it starts.
 fn remaining_ms(tasks: &[TaskStatus<'_>], now: DateTime<Utc>) -> Option<u64> {
     let over = tasks.iter().filter(|row| row.end.outcome.is_some() && row.progress.elapsed_ms > 0);
     let worked: Vec<u64> = over.map(|row| row.progress.elapsed_ms).collect();
@@ -522,7 +522,7 @@ fn ms_between(from: DateTime<Utc>, to: DateTime<Utc>) -> u64 {
     u64::try_from((to - from).num_milliseconds()).unwrap_or_default()
 }
 
-/// What needs a person is looked at before anything else spends more on it.
+/// What needs a person comes first, before anything else costs more.
 fn next(record: &FleetRecord, tasks: &[TaskStatus<'_>]) -> Option<String> {
     let commands = tasks.iter().filter_map(|row| row.next(record));
     commands.min_by_key(|(later, _)| *later)?.1

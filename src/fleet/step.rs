@@ -20,7 +20,7 @@ use engine::record::Outcome;
 
 /// How often in a row a task's process may be gone without an iteration to show for it.
 const GONE_MAX: u32 = 3;
-/// How often in a row the executor may refuse what is handed to it.
+/// How often in a row the executor may refuse a job.
 const NOT_STARTED_MAX: u32 = 5;
 /// How often in a row a landing may fail for a reason that crew does not know.
 const LANDING_FAILURES_MAX: u32 = 5;
@@ -208,7 +208,7 @@ impl Turn<'_> {
         let (rested, had_loop) =
             before.map_or((false, false), |report| (report.is_waiting(), report.has_loop()));
         let is_further = task.take_report(&report);
-        // A short iteration may be over, and its loop too, before anybody reads that it began.
+        // A short iteration may be over, and its loop too, before its start was read.
         if rested && !report.is_waiting() && (report.end.is_none() || is_further) {
             self.say(FleetLine::Resumes { task: id.clone() });
         }
@@ -339,7 +339,7 @@ impl Turn<'_> {
             let resume = format!("crew resume {}", self.record.full_name(id));
             unsettled = Some(Unsettled::LimitUsedUp { limit: limit.to_owned(), resume });
         }
-        // With the proof of its loop: what is left of it is to land.
+        // With the proof of its loop, whose remaining work is to land.
         let ending = refused_ending(&refusal, unsettled);
         task.refused.sent_back = Some(refusal);
         self.end(id, task, TaskEnding { proof, ..ending });
@@ -486,7 +486,7 @@ impl Turn<'_> {
         }
     }
 
-    /// The next task whose turn it is to land: the one that was completed first.
+    /// Starts the landing of the next task: the one that was completed first.
     fn land_next(&mut self) {
         let Coordination { troubles, stop, landing, backoffs, .. } = &*self.known;
         let is_held = stop.signals > 0 || backoffs.landings.is_active(self.now);

@@ -1,7 +1,7 @@
-//! Where the record of a fleet is kept: a file here, and with a remote also a ref there, which
-//! holds it as the message of a commit. The coordinator alone writes both. A lock here and a
-//! compare-and-swap there keep a second one out; one that lost the ref writes nothing more. Verbs
-//! read the file, and leave requests in a folder.
+//! Stores the record of a fleet: in a file here, and with a remote also in a ref there, as the
+//! message of a commit. The coordinator alone writes both. A lock here and a compare-and-swap there
+//! keep a second coordinator out; one that lost the ref writes nothing more. Other commands read
+//! the file, and leave requests in a folder.
 
 pub mod remote_refs;
 pub mod requests;
@@ -37,12 +37,12 @@ const FLEETS_MAX: usize = 1000;
 const LOCK_LOOK: Duration = Duration::from_millis(50);
 /// The maximum number of bytes read of a lock's text about its holder, and of a home's id.
 const HOLDER_BYTES: u64 = 4096;
-/// The least time between two batched writes to the remote.
+/// The shortest time between two batched writes to the remote.
 const BATCH_MS: u64 = 3_000;
 /// After so long without a write the remote's record is renewed.
 const RENEW_MS: u64 = 60_000;
-/// How long the remote's record must not change before `--replace-coordinator` takes it: five
-/// renewals, on this machine's own clock while it is awake.
+/// How long the remote's record must stay unchanged before `--replace-coordinator` takes it over:
+/// five renewals, on this machine's own clock while it is awake.
 const STALE_MS: u64 = 5 * RENEW_MS;
 /// The maximum number of milliseconds that count between two reads: in a longer gap the remote was
 /// away, and the record could not have been renewed either.
@@ -111,7 +111,7 @@ pub trait FleetStore {
     fn note_answer(&mut self, is_written: bool);
 }
 
-/// The record here and, with a remote, there. The lock is held as long as this lives.
+/// The record here and, with a remote, there. The lock is held as long as this value exists.
 #[derive(Debug)]
 pub struct LockedFleetStore {
     files: FleetFiles,
@@ -195,7 +195,7 @@ impl LockedFleetStore {
         Ok((store, record))
     }
 
-    /// A push of this record. One at a time works with what is known of the remote.
+    /// Starts a push of this record. Only one push at a time uses the known state of the remote.
     fn begin_push(&mut self, record: &FleetRecord, base: Option<RefUpdate>) -> Option<Push> {
         let (shared, record) = (Arc::clone(self.shared.as_ref()?), record.clone());
         (self.tried_at, self.is_behind) = (Some(Stopwatch::start()), false);
@@ -207,10 +207,10 @@ impl LockedFleetStore {
     }
 }
 
-/// The newest of what is here and what is at the remote. What this home wrote here goes to the
-/// remote later, or at the same time; only what has landed is written there first. That the record
-/// there says so is not enough: a remote that is killed in an atomic push has moved some of its
-/// refs, so the base has to hold the commit.
+/// The newest of the local record and the remote's. What this home wrote here goes to the remote
+/// later, or at the same time; only landings are written there first. The remote's record alone is
+/// not proof of a landing: a remote that is killed in an atomic push has moved some of its refs, so
+/// the base must contain the commit.
 fn newest_record(
     here: Option<FleetRecord>,
     there: Option<FleetRecord>,
@@ -297,7 +297,7 @@ impl SharedRecord {
         there.first().map(|found| self.decode_record(found)).transpose()
     }
 
-    /// Whether the base at the remote holds a commit, as far as it can be asked.
+    /// Whether the base at the remote contains a commit, as far as it can be asked.
     fn base_has(&self, base: &str, commit: &str) -> bool {
         let name = format!("refs/heads/{base}");
         self.access.refs().is_ok_and(|refs| {
@@ -315,8 +315,8 @@ impl SharedRecord {
         FleetRecord::read_record(&self.name, text.as_bytes(), "delete that ref of the remote")
     }
 
-    /// Writes the record over what is known, with a move of the base. False where only the base was
-    /// in the way.
+    /// Replaces the known record, together with a move of the base. False if only the base was in
+    /// the way.
     fn push(&mut self, record: &FleetRecord, base: Option<&RefUpdate>) -> Result<bool, StoreFault> {
         if self.refs.is_unanswered() {
             let there = self.own_refs()?;
@@ -335,7 +335,7 @@ impl SharedRecord {
         }
     }
 
-    /// What the remote has of the record, which fails where somebody else has written that.
+    /// The remote's refs of the record; an error if another process has written them.
     fn own_refs(&self) -> Result<Vec<RemoteRef>, StoreFault> {
         let there = self.list_refs()?;
         if self.refs.are_own(&[&self.name], &there) {
@@ -379,7 +379,7 @@ impl SharedRecord {
     }
 }
 
-/// The message of the commit that holds a record. What only this machine knows stays here.
+/// The message of the commit for a record. Values that only this machine needs are left out.
 fn record_text(record: &FleetRecord) -> io::Result<String> {
     let mut record = record.clone();
     record.terms.clones.trusted = None;
@@ -401,7 +401,7 @@ impl Holder {
         Ok(Self { host, home: home_id(home)?, pid: identity::my_id(), since: now })
     }
 
-    /// The same once its process has ended cleanly: anybody may take the fleet.
+    /// The claim once its process has ended cleanly: any coordinator may take the fleet.
     pub fn released(&self) -> Self {
         Self { pid: NOBODY, ..self.clone() }
     }
@@ -445,7 +445,7 @@ fn coordinated_elsewhere(fleet: &str, shared: &SharedRecord, holder: &Holder) ->
     ).into()
 }
 
-// What verbs use.
+// Functions for commands other than the coordinator.
 
 /// The names of all fleets of this machine, sorted.
 pub fn list_names(home: &Home) -> io::Result<Vec<String>> {
@@ -525,7 +525,8 @@ pub fn refuse_other_fleet(setup: &FleetSetup, known: &FleetSetup) -> Result<()> 
     refuse_other_folder(setup, known)
 }
 
-/// Refuses a folder of tasks if the fleet of its name is of another one, here or at the remote.
+/// Refuses a folder of tasks if a fleet of this name, here or at the remote, has a different
+/// folder.
 pub fn refuse_other_folder(setup: &FleetSetup, known: &FleetSetup) -> Result<()> {
     let FleetSetup { name, folder, .. } = setup;
     if known.folder != *folder {

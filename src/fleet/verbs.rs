@@ -1,6 +1,7 @@
-//! The verbs of loops for tasks: `shop/vat` is a task, and `shop` all tasks of that fleet. A
-//! request goes to the coordinator, and to a loop that is at work on this machine also directly.
-//! Without a coordinator only that loop gets it; what has to outlive it waits for the next one.
+//! The subcommands of loops applied to tasks: `shop/vat` is a task, and `shop` all tasks of that
+//! fleet. A request goes to the coordinator, and to a loop that is at work on this machine also
+//! directly. Without a coordinator only that loop gets it; a request that has to last longer waits
+//! for the next coordinator.
 
 pub mod clean;
 
@@ -72,8 +73,9 @@ pub fn task_of(home: &Home, id: &LoopId) -> Result<Option<Named>> {
     Ok(is_newest.then_some(named))
 }
 
-/// The fleet of that name. Without one, the newest of the repository that holds `folder`, whichever
-/// of its working trees started it; outside a repository the only one of this machine.
+/// The fleet with that name. Without a name, the newest fleet of the repository that contains
+/// `folder`, whichever of its working trees started it; outside a repository the only one on this
+/// machine.
 pub fn find_fleet(home: &Home, name: Option<&str>, folder: &Path) -> Result<FleetRecord> {
     let names = store::list_names(home)?;
     let hint = match names.join(", ") {
@@ -96,7 +98,7 @@ pub fn find_fleet(home: &Home, name: Option<&str>, folder: &Path) -> Result<Flee
     }
 }
 
-/// The name of the newest fleet of the repository that holds `folder`.
+/// The name of the newest fleet of the repository that contains `folder`.
 pub fn newest_here(home: &Home, folder: &Path) -> Option<String> {
     let known = read_fleets(home, &store::list_names(home).ok()?);
     if known.is_empty() {
@@ -118,7 +120,7 @@ pub fn read_fleet(home: &Home, name: &str) -> Result<Option<FleetRecord>> {
     read_with_requests(home, name)
 }
 
-/// The same for whoever has the lock of the fleet.
+/// Reads a fleet and its waiting requests, for the process that holds its lock.
 pub fn read_with_requests(home: &Home, name: &str) -> Result<Option<FleetRecord>> {
     let known = store::read_local(home, name)?;
     let asked = requests::waiting_requests(home, name);
@@ -246,7 +248,7 @@ impl Named {
         self.send_request(home, &FleetRequest::Tell { words, by_agent }, by)
     }
 
-    /// Resumes the tasks, with an optional message for their agents. A cancelled task takes a
+    /// Resumes the tasks, with an optional message for their agents. A cancelled task accepts a
     /// message only after it is resumed.
     pub fn resume_tasks(&self, home: &Home, words: Option<&str>, accepts: bool) -> Result<String> {
         let resume = FleetRequest::Resume { accepts_test_changes: accepts };
@@ -334,7 +336,7 @@ impl Named {
         }
     }
 
-    /// Why no task takes a request.
+    /// Why no task accepts a request.
     fn refuse_request(&self, request: &FleetRequest) -> Failure {
         const OWN: &str = "what is still to do is a task of its own";
         let (fleet, name) = (self.fleet_name(), self.full_name());

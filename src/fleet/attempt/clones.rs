@@ -30,8 +30,8 @@ use world::store::hash;
 const SETUP_WITHIN: Duration = Duration::from_secs(45 * 60);
 /// How many files that are not copied the log names.
 const LEFT_OUT_NAMED: usize = 5;
-/// How many lines of a setup the log has from its beginning and from its end, and the most
-/// characters of one.
+/// How many lines of a setup's output the log has from its beginning and from its end, and the
+/// maximum number of characters in one.
 const SETUP_LINES: usize = 200;
 const SETUP_LAST: usize = 20;
 const SETUP_LINE_CHARS: usize = 300;
@@ -56,9 +56,9 @@ pub fn tracking_ref(fleet: &str, task: &TaskId) -> String {
     format!("refs/remotes/crew/{fleet}/{task}")
 }
 
-/// The commits of a task that came to the person's repository from its attempts, as far as is
-/// known, and the one of its record. That another one is there proves nothing: a person fetches
-/// what others push.
+/// The commits of a task that its attempts brought to the person's repository, as far as is known,
+/// and the one in its record. The presence of another commit proves nothing, because a person
+/// fetches what others push.
 pub fn known_commits(terms: &FleetSetup, task: &TaskId, commit: Option<&str>) -> Vec<String> {
     let top = &terms.repository;
     let mut known = git::named_by(top, &tracking_ref(&terms.name, task));
@@ -71,7 +71,7 @@ pub fn known_commits(terms: &FleetSetup, task: &TaskId, commit: Option<&str>) ->
 pub struct AttemptClone {
     /// Its root, with every link resolved.
     pub path: PathBuf,
-    /// Whether it was made just now. Otherwise what it holds beyond its commits is work.
+    /// Whether it was made just now. Otherwise anything in it beyond its commits is work.
     pub is_new: bool,
     /// The files in conflict when the base was merged into a branch that a landing sent back. Those
     /// that git could merge by lines have markers; of the others the branch's own side is there.
@@ -157,7 +157,7 @@ fn fill_clone(spec: &AttemptSpec, part: &Path, commands: &FleetCommands<'_>) -> 
     Ok(())
 }
 
-/// Merges the work of a task that comes before into that of the `others`.
+/// Merges the work of an earlier task into that of the `others`.
 fn take_in(folder: &Path, before: &TaskId, work: &str, others: &[&str]) -> Result<()> {
     let files = land::merge_branch(folder, work)?;
     if files.is_empty() {
@@ -168,13 +168,9 @@ fn take_in(folder: &Path, before: &TaskId, work: &str, others: &[&str]) -> Resul
     Err(WorkConflict(why).into())
 }
 
-/// Copies the ignored files that the fleet names, except those that are there: its agent may have
-/// changed them. Runs the setup once; the folder remembers one that succeeded. With `again` both
-/// are repeated over what is there. `from` is the working tree with the ignored files, if this
-/// machine has one.
-///
-/// # Errors
-/// If the setup fails; the first line is the reason.
+/// Copies the ignored files that the fleet names, except those that exist, because its agent may
+/// have changed them. Runs the setup once; the folder remembers one that succeeded. With `again`
+/// both are repeated. `from` is the working tree with the ignored files, if this machine has one.
 pub fn set_up(
     terms: &CloneSetup,
     from: Option<&Path>,

@@ -97,7 +97,7 @@ impl<'a> AttemptGate<'a> {
     /// clone's configuration: it must be as the loop found it.
     fn fetch_base(&mut self, record: &Loop) -> Result<(), GitFault> {
         let Attempt { spec, .. } = self.attempt;
-        // Planted settings are found only by comparing with those of the start.
+        // Planted settings are found only by comparing with the original ones.
         let (Source::Local { url: Some(url), .. } | Source::Remote { url }, Some(trusted)) =
             (&spec.origin.source, &record.trusted)
         else {

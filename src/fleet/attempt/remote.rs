@@ -41,7 +41,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(30 * 60);
 const AWAY_MOST: Duration = Duration::from_secs(24 * 60 * 60);
 /// The shortest and the longest pause between two tries to push it.
 const AWAY_PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
-/// How often a start takes an attempt from a process that pushes at the same time.
+/// How often a start tries to take an attempt from a process that pushes at the same time.
 const CLAIMS: u32 = 5;
 /// The largest result, in bytes: a commit's message of crew.
 const MESSAGE_BYTES: usize = 1 << 20;
@@ -50,8 +50,8 @@ const JOURNAL_BYTES: u64 = 128 << 10;
 /// The maximum number of requests of one attempt that the remote keeps.
 const REQUESTS_MAX: usize = 50;
 
-/// The home of an attempt. Where several machines of a cluster share the folder, each has one of
-/// its own: a lock holds on one of them alone.
+/// The home of an attempt. If several machines of a cluster share the folder, each has a separate
+/// home, because a lock works on one machine alone.
 pub fn home_of(home: &Home, source: &Source) -> Home {
     match (source, env::text("SLURMD_NODENAME")) {
         (Source::Remote { .. }, Some(node)) => home.of_node(&node.replace('/', "-")),
@@ -113,7 +113,7 @@ pub(super) enum RemoteTrouble {
     /// It could not be reached, as this says.
     #[error("the remote is out of reach: {0}")]
     Away(String),
-    /// The same after all patience.
+    /// The remote was out of reach for too long.
     #[error("the remote was out of reach for too long")]
     GivenUp,
     /// Only a person can help.
@@ -146,7 +146,7 @@ struct LinkState {
     waiting: Vec<AttemptRequest>,
     loop_id: Option<LoopId>,
     is_fenced: bool,
-    /// The remote does not take the branch: what is reported goes there without it.
+    /// Whether the remote rejects the branch; reports are then sent without it.
     is_refused: bool,
 }
 
@@ -166,7 +166,7 @@ pub(super) struct RemoteLink {
 }
 
 impl RemoteLink {
-    /// Makes ready what is needed to talk to the remote. `None` for an attempt on this machine.
+    /// Prepares what is needed to contact the remote. `None` for an attempt on this machine.
     pub fn open_link(home: &Home, spec: &AttemptSpec, signals: &Signals) -> Result<Option<Self>> {
         let Source::Remote { url } = &spec.origin.source else { return Ok(None) };
         let (fleet, task, number) = (&spec.task.name, &spec.task.task, spec.number);
@@ -321,9 +321,9 @@ impl RemoteLink {
         Err(trouble)
     }
 
-    /// Makes sure that the remote has the last iteration, that nobody else has the attempt, and
-    /// that requests reach the loop. A remote that is away delays an iteration only if it lacks
-    /// something.
+    /// Makes sure that the remote has the last iteration, that no other process has the attempt,
+    /// and that requests reach the loop. A remote that is out of reach delays an iteration only if
+    /// it lacks something.
     pub fn before_iteration(&self, id: &LoopId) -> Result<(), RemoteTrouble> {
         let mut state = self.lock_state();
         state.loop_id = Some(id.clone());

@@ -20,7 +20,7 @@ use world::store::{read_json, write_json};
 
 /// The largest report that is read, in bytes.
 const REPORT_BYTES: u64 = 4 << 20;
-/// The most that is read of what a lock says of its holder, in bytes.
+/// The maximum number of bytes read of a lock's note about its holder.
 const HOLDER_BYTES: u64 = 4096;
 /// How long a start waits for a process that only looks at the lock, or is ending.
 const HELD_WAIT: Duration = Duration::from_secs(2);
@@ -46,7 +46,7 @@ pub fn process_of(files: &FleetFiles, task: &TaskId, number: u32) -> Option<Proc
     Some(holder.owner.process)
 }
 
-/// What the lock of an attempt says of the process that holds it, or held it last.
+/// What the lock of an attempt says about the process that holds it, or held it last.
 #[derive(Debug, Serialize, Deserialize)]
 struct AttemptHolder {
     owner: Owner,
@@ -55,7 +55,7 @@ struct AttemptHolder {
     spec: Option<String>,
 }
 
-/// An attempt whose lock this process holds. Its death releases it.
+/// An attempt whose lock this process holds. The lock is released when the process ends.
 #[derive(Debug)]
 pub struct HeldAttempt {
     /// Whether the process before this one had the same spec: then no request came since.

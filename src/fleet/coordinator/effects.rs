@@ -43,7 +43,7 @@ struct FetchFault {
 }
 
 impl From<GitFault> for FetchFault {
-    /// What somebody else did to a branch, or what it contains, concerns no other task.
+    /// What another person did to a branch, or what it contains, concerns no other task.
     fn from(fault: GitFault) -> Self {
         let concerns = match fault.trouble {
             GitTrouble::NonFastForward | GitTrouble::Incomplete => FetchConcern::Task,
@@ -107,8 +107,8 @@ impl Coordinator<'_> {
         self.executor.submit_attempt(&spec)
     }
 
-    /// Pushes the work that an attempt elsewhere begins from, where the remote has no branch of it:
-    /// an earlier start did not push, or somebody deleted it there.
+    /// Pushes the work that an attempt elsewhere starts from, if the remote does not have its
+    /// branch: an earlier start did not push it, or it was deleted there.
     fn send_work(&self, access: &RemoteAccess, spec: &AttemptSpec) -> Result<()> {
         let before = spec.number.saturating_sub(1);
         let own = spec.origin.start.iter().map(|commit| (&spec.task.task, before, commit));
@@ -187,8 +187,8 @@ impl Coordinator<'_> {
         }
     }
 
-    /// Whether an attempt has no loop yet that could take a request to stop. `setup` and the queue
-    /// for a slot may take hours, and the first iteration follows at once.
+    /// Whether an attempt has no loop yet that could receive a request to stop. `setup` and the
+    /// queue for a slot may take hours, and the first iteration follows at once.
     fn is_before_its_loop(&self, task: &TaskId, request: &FleetRequest) -> bool {
         let report = self.known.reports.get(task);
         let is_queued = report.is_some_and(|report| report.phase == AttemptPhase::Queued);
@@ -302,7 +302,7 @@ impl Coordinator<'_> {
         landing.add(move || work(&|| stops.load(Ordering::Relaxed) || signals.times() > 1));
     }
 
-    /// The contract of a task as it is now, and the message of the commit that lands.
+    /// The present contract of a task, and the message of the commit that lands.
     fn words_of(&self, task: &TaskId, record: &TaskRecord) -> Option<(Contract, String)> {
         let described = self.known.described_task(task)?;
         let (name, prompt) = (&self.record.terms.name, &described.task.prompt);
@@ -468,7 +468,8 @@ impl Coordinator<'_> {
         self.workers.stops_landing.load(Ordering::Relaxed)
     }
 
-    /// The base and the record have moved; false where somebody else moved the base.
+    /// Handles a push that moved the base and the record; `false` if another process moved the base
+    /// first.
     pub(super) fn take_moved(
         &mut self,
         task: TaskId,
@@ -518,8 +519,8 @@ fn note_in(log: &Path, line: &str) {
     let _ = log.close();
 }
 
-/// Pushes the branch of an attempt over what is known of it. What somebody else pushed there is
-/// left alone. `stands_on`, the commit below it, came from the remote.
+/// Pushes the branch of an attempt, replacing its last known commit only. Commits that were pushed
+/// there otherwise are left alone. `stands_on`, the commit below it, came from the remote.
 fn push_commit(
     access: &RemoteAccess,
     branch: &str,
@@ -574,7 +575,7 @@ fn track_branch(
     Ok(Some(commit))
 }
 
-/// Deletes branches of the remote where they are what is known of them.
+/// Deletes branches at the remote that are still at their last known commits.
 fn delete_refs(access: &RemoteAccess, pattern: &str, known: &[String]) -> Result<(), GitFault> {
     let refs = access.refs()?;
     let mut found = refs.list_refs(&[pattern])?;

@@ -1,5 +1,5 @@
-//! A thread that runs jobs one by one and sends the results to a queue. git ends with the thread
-//! that started it, so the thread lives as long as there are jobs.
+//! A thread that runs jobs one by one and sends the results to a queue. A git process ends with the
+//! thread that started it, so the thread lives as long as there are jobs.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

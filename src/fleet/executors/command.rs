@@ -207,7 +207,7 @@ fn id_of(line: &str) -> Result<&str> {
 enum JobPlace {
     /// It may wait or run; nothing follows.
     Open,
-    /// It is over; the text is the reason, empty if that is success.
+    /// It is over, for this reason, which is empty for success.
     Ended(String),
     /// The system does not know the job.
     Missing,

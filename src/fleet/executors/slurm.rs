@@ -30,9 +30,9 @@ const LOOKUPS_MAX: usize = 200;
 const LOGS: &str = ".crew-fleets";
 /// The digits that distinguish fleets of one name.
 const GROUP_DIGITS: usize = 8;
-/// What `squeue -O` has to print for a list. With a width and a mark for each column, a long
-/// value neither runs into the next nor is cut to 20 characters. The name is last, as it may hold
-/// the mark.
+/// What `squeue -O` has to print for a list. With a width and a separator for each column, a long
+/// value neither runs into the next nor is truncated to 20 characters. The name is last, because it
+/// may contain the separator.
 const COLUMNS: &str = "JobID:20|,State:30|,Name:1024";
 /// The states in which nothing of a job runs or will run.
 const ENDS: &str = "BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED \
@@ -40,8 +40,8 @@ const ENDS: &str = "BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED NODE_FAIL OUT_
 
 /// A cluster, for the jobs of one fleet.
 pub struct Slurm<'a> {
-    /// How the names of the fleet's jobs begin. No fleet's name holds a slash; with the usual
-    /// hyphens `a` and `a-b` could not be distinguished.
+    /// The prefix of the names of the fleet's jobs. No fleet's name contains a slash; with the
+    /// usual hyphens `a` and `a-b` could not be distinguished.
     prefix: String,
     host: Option<String>,
     crew: String,
@@ -64,7 +64,7 @@ impl<'a> Slurm<'a> {
         Self { prefix, host, crew, logs, stop }
     }
 
-    /// Runs a command to its end and returns what `read` finds in the lines of its output.
+    /// Runs a command until it exits and returns what `read` finds in the lines of its output.
     fn run_client<T>(
         &self,
         command: &str,

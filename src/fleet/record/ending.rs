@@ -53,7 +53,7 @@ pub enum TaskReason {
     NotLanded(String),
     Unfetchable(String),
     LacksWork(String),
-    /// Two tasks before it, or the base and one of them, change the same lines.
+    /// Two of its earlier tasks, or the base and one of them, change the same lines.
     WorkConflict(String),
     /// The attempt could not begin or continue.
     Failed(String),
@@ -103,7 +103,7 @@ impl TaskEnding {
         Self { outcome, proof: None, reason: reason.into(), landed: None }
     }
 
-    /// The end of a task by that of its loop.
+    /// The end of a task, given the end of its loop.
     pub fn of_loop(ending: &Ending) -> Self {
         let Ending { reason, proof_notes, .. } = ending.clone();
         let reason = match reason {
@@ -123,7 +123,7 @@ impl TaskEnding {
         self.outcome == Outcome::Cancelled
     }
 
-    /// The same of work that is to land now, whatever kept it from that before.
+    /// The end for work that is to land now, whatever prevented that before.
     pub fn for_landing(self) -> Self {
         let reason = match (self.reason, self.proof) {
             (reason @ TaskReason::Loop { .. }, _) | (reason, None) => reason,

@@ -25,7 +25,7 @@ pub enum FleetEvent {
     FetchFailed { task: TaskId, why: String, concerns: FetchConcern },
     /// The process or job of the running attempt is over, and no report says how it ended.
     Gone { task: TaskId, number: u32, why: String },
-    /// The executor did not take an attempt.
+    /// The executor refused an attempt.
     NotStarted { task: TaskId, why: String },
     /// The executor was asked for the end of a job; `why`: it could not be.
     EndAsked { task: TaskId, why: Option<String> },

@@ -11,7 +11,7 @@ use engine::text::{clean_text, clock_time, one_line, quote_words, text_start, wi
 
 /// The maximum number of characters in foreign text in a line.
 const TEXT_CHARS: usize = 200;
-/// The least columns of a task's name: those of one fleet are mostly shorter.
+/// The minimum width of a task's name; most names in a fleet are shorter.
 const TASK_COLUMNS: usize = 14;
 /// How many characters of a commit are shown.
 pub const COMMIT_CHARS: usize = 7;

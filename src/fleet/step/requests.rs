@@ -1,6 +1,6 @@
-//! The effects of what people do: task files, requests (a pause, a cancel, another try, a
-//! message) and signals. What is cancelled stays so until it is resumed, and what is completed is
-//! never worked on again.
+//! The effects of what people do: task files, requests (a pause, a cancel, another try, a message)
+//! and signals. A cancelled task stays cancelled until it is resumed, and a completed task is never
+//! worked on again.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ const NAMED_MAX: usize = 5;
 const BY_AGENT: &str = "(an agent says, unchecked) ";
 
 impl Turn<'_> {
-    /// Applies the folder as it is now: tasks that are new, have changed or lost their file.
+    /// Applies the present folder: tasks that are new, have changed or lost their file.
     pub(super) fn take_described(&mut self, mut tasks: Vec<DescribedTask>) {
         tasks.sort_by(|one, other| one.task.compare_turn(&other.task));
         let is_start = !std::mem::replace(&mut self.known.has_begun, true);
@@ -347,8 +347,8 @@ impl Turn<'_> {
         Some((Failure::new(cause, hint).in_a_line(), true))
     }
 
-    /// Keeps a message until a loop takes it. One for all tasks is for those that are open, and for
-    /// those that asked a person.
+    /// Keeps a message until a loop accepts it. A message for all tasks is for those that are open,
+    /// and for those that asked a person.
     fn pass_message(&mut self, id: &TaskId, task: &mut TaskRecord, words: String, is_alone: bool) {
         let has_loop = self.known.reports.get(id).is_some_and(AttemptReport::has_loop);
         match task.ending().map(|ending| ending.outcome) {

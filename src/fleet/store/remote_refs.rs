@@ -1,7 +1,7 @@
-//! The refs of a remote by which a coordinator, the one that comes after it, and attempts elsewhere
-//! know each other. A document is the message of a commit that one ref points to. Its owner moves
-//! that ref only from where it left it, in one push with a branch where both belong together: of
-//! two owners one is shut out.
+//! The refs of a remote through which a coordinator, its successor, and attempts elsewhere find
+//! each other. A document is the message of a commit that one ref points to. Its owner moves that
+//! ref only from where it left it, in one push with a branch where both belong together: of two
+//! owners one is shut out.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ impl RemoteAccess {
         Ok(Self { repository, remote, trusted: None, patience, stop })
     }
 
-    /// The same, where a remote that is out of reach is asked again for `within`, and one talk may
+    /// The access, but a remote that is out of reach is tried again for `within`, and one call may
     /// take as long as `talk`.
     pub fn with_patience(&self, within: Duration, talk: Duration) -> Self {
         let patience = Patience { within, talk, ..self.patience.clone() };
@@ -117,7 +117,7 @@ pub struct OwnRefs {
 }
 
 impl OwnRefs {
-    /// Takes what is there for what this owner left.
+    /// Treats the remote's refs as those that this owner left.
     pub fn adopt_refs(&mut self, there: &[RemoteRef]) {
         self.known = there.iter().map(|one| (one.name.clone(), one.id.clone())).collect();
         self.tried.clear();
@@ -128,8 +128,8 @@ impl OwnRefs {
         self.known.get(name)
     }
 
-    /// Whether nobody else has moved one of these refs. A push may have worked whose answer was
-    /// lost.
+    /// Whether no other process has moved one of these refs. A push may have worked although its
+    /// answer was lost.
     pub fn are_own(&self, names: &[&str], there: &[RemoteRef]) -> bool {
         names.iter().all(|name| {
             let now = there.iter().find(|one| one.name == *name).map(|one| &one.id);

@@ -1,4 +1,4 @@
-//! The requests of verbs to the coordinator of a fleet: a file each, in a folder of the fleet.
+//! Requests to the coordinator of a fleet: a file each, in a folder of the fleet.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! Reads a folder of tasks and makes it a fleet: the setup, and a contract for each task. A later
-//! start keeps nothing of an earlier one: fleet.toml says what holds, and the command line goes
-//! before it. A fault in any file starts nothing, and all faults are reported together.
+//! start keeps nothing of an earlier one: fleet.toml applies, and the command line overrides it. A
+//! fault in any file prevents the start, and all faults are reported together.
 
 use std::path::{Path, PathBuf};
 
@@ -40,7 +40,7 @@ const TASKS_MAX: usize = 2000;
 const NAMES_MAX: usize = 20_000;
 /// The largest task file and the largest fleet.toml, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
-/// The largest contract of a task, in bytes of JSON: it is part of the spec of each attempt.
+/// The maximum size of a task's contract, in bytes of JSON: it is part of the spec of each attempt.
 const MAX_CONTRACT_BYTES: usize = 1 << 20;
 /// The time limit of `setup` in seconds, unless fleet.toml has one.
 const SETUP_TIMEOUT_S: u64 = 45 * 60;
@@ -62,7 +62,7 @@ pub struct DescribedFleet {
     pub left_out: Vec<String>,
     /// What the user should know: one sentence each.
     pub notes: Vec<String>,
-    /// The texts that need a person's trust and do not have it yet.
+    /// The items that need a person's trust and do not have it yet.
     pub untrusted: Vec<TrustRequest>,
 }
 
@@ -259,7 +259,7 @@ fn usual_name(top: &Path, folder: &Path) -> String {
     named.strip_suffix(".git").unwrap_or(&named).to_owned()
 }
 
-/// The branch that tasks start from: that of the file, else `usual`, else the one checked out.
+/// The branch that tasks start from: the one in the file, else `usual`, else the one checked out.
 fn find_base(top: &Path, file: &FleetFile, usual: Option<&str>) -> Result<String> {
     let (branch, head) = git::read_head(top);
     if head.is_none() {
@@ -382,9 +382,9 @@ fn read_contract(
     Ok((contract, notes))
 }
 
-/// Takes the text of every file that a prompt names: an agent could change the file, and another
-/// machine does not have it. A template stays a file, for what it reads differs from prompt to
-/// prompt.
+/// Inlines the contents of every file that a prompt names, because an agent could change the file,
+/// and another machine does not have it. A template stays a file, because the files that it reads
+/// differ from prompt to prompt.
 fn freeze_recipe(recipe: &mut Recipe, executor: &str) -> Result<()> {
     for fragment in recipe.0.values_mut().flatten() {
         let Fragment::File(path) = &*fragment else { continue };

@@ -1,8 +1,8 @@
-//! The folder of a fleet as a whole: what fleet.toml says of all tasks, and the task files,
+//! The folder of a fleet as a whole: what fleet.toml says about all tasks, and the task files,
 //! sorted by when they start. In a task file the front matter says how the task runs, and the text
-//! under it is the prompt; a file that could be meant in two ways is refused. Unlike a settings
-//! file these refuse an unknown key, because a fleet spends money unattended.
-//! One fault in one file is enough to refuse the folder.
+//! below it is the prompt; an ambiguous file is refused. Unlike settings files these refuse an
+//! unknown key, because a fleet spends money unattended. One fault in one file is enough to refuse
+//! the folder.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ pub fn is_task(name: &str) -> bool {
     stem.is_some_and(|stem| !stem.eq_ignore_ascii_case("readme") && !name.starts_with(['_', '.']))
 }
 
-/// What a folder says: what holds for all tasks, and each task.
+/// The contents of a folder: what applies to all tasks, and each task.
 type ReadFolder = (FleetFile, Vec<(FleetTask, TaskOptions)>);
 
 /// The name of a file and its bytes.
@@ -116,9 +116,9 @@ fn all_of<T: DeserializeOwned + Default>(keys: Table, faults: &mut Faults) -> T 
     })
 }
 
-/// Reads a task file, with the options that all tasks share and the setup of their clones. Where
-/// something is wrong in it, the rest still counts for what is wrong between files: a fault here
-/// must not hide one there.
+/// Reads a task file, with the options that all tasks share and the setup of their clones. If part
+/// of it is wrong, the rest is still used to find faults between files, so that a fault here does
+/// not hide one there.
 fn read_task(
     name: &str,
     text: &str,

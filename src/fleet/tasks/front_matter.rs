@@ -1,8 +1,8 @@
 //! The keys of a fleet's files: fleet.toml, and the front matter of a task file, which is YAML
-//! between two `---` or TOML between two `+++`. Both become values of TOML with the line of each
-//! key; `options` knows what a key means. Of YAML it takes keys, texts and lists: an alias, an
-//! anchor or a tag is refused, because it is a glob or a command whose quotes were forgotten.
-//! What is wrong in any of the files is collected, and reported together.
+//! between two `---` or TOML between two `+++`. Both become TOML values with the line of each key;
+//! `options` knows what a key means. Of YAML only keys, strings and lists are accepted: an alias,
+//! an anchor or a tag is refused, because it is a glob or a command whose quotes were forgotten.
+//! The faults of all files are collected and reported together.
 
 use granit_parser::{Event, Parser, ScalarStyle, StrInput, options};
 use toml::de::{DeTable, DeValue};
@@ -28,13 +28,13 @@ pub(super) struct KeyValue {
     pub(super) key: String,
     /// The line of the key, counted from 1.
     pub(super) line: usize,
-    /// A number is a text, with the digits it was written with. `None` if YAML has no value here,
-    /// or one whose quotes were forgotten.
+    /// A number is a string, with the digits as written. `None` if YAML has no value here, or one
+    /// whose quotes were forgotten.
     pub(super) value: Option<Value>,
 }
 
-/// The keys of a task file, and the text under them. A fence is a line of its own, and the first
-/// one stands on the first line.
+/// The keys of a task file, and the text below them. A fence is a separate line, and the first one
+/// is the first line.
 pub(super) fn split_front_matter(text: &str) -> Result<(Vec<KeyValue>, &str), Broken> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let fence = text.lines().next().unwrap_or_default().trim_end();
@@ -46,7 +46,7 @@ pub(super) fn split_front_matter(text: &str) -> Result<(Vec<KeyValue>, &str), Br
         let start = end;
         end += line.len();
         if start > 0 && line.trim_end() == fence {
-            // The end of the first line is in it, so that its lines are those of the file.
+            // The first line break is included, so that its lines are those of the file.
             let front = &text[fence.len()..start];
             let entries =
                 if fence == FENCES[0] { read_yaml(front)? } else { read_toml(front, &[])? };
@@ -105,7 +105,8 @@ pub(super) fn read_toml(text: &str, tables: &[&str]) -> Result<Vec<KeyValue>, Br
 
 fn toml_value(text: &str, value: &Spanned<DeValue<'_>>) -> Value {
     match value.get_ref() {
-        // In a file of Windows a shell would take the carriage return for a part of the last word.
+        // In a file with Windows line ends a shell would read the carriage return as part of the
+        // last word.
         DeValue::String(text) => text.replace("\r\n", "\n").into(),
         // A program may write the same number differently.
         DeValue::Integer(_) | DeValue::Float(_) => {
@@ -115,7 +116,7 @@ fn toml_value(text: &str, value: &Spanned<DeValue<'_>>) -> Value {
         DeValue::Array(list) => {
             Value::Array(list.iter().map(|one| toml_value(text, one)).collect())
         }
-        // No key takes them; serde would take a date for a text.
+        // No key accepts them; serde would read a date as a string.
         DeValue::Datetime(_) | DeValue::Table(_) => Table::new().into(),
     }
 }
@@ -192,7 +193,7 @@ impl<'text> Nodes<'text> {
             }
         }
         Ok(match event {
-            // By the core rules of YAML 1.2 `yes` and `on` are texts.
+            // By the core rules of YAML 1.2 `yes` and `on` are strings.
             Event::Scalar(text, ScalarStyle::Plain, 0, None) => match &**text {
                 "" | "~" | "null" | "Null" | "NULL" => None,
                 "true" | "True" | "TRUE" => Some(true.into()),
@@ -225,7 +226,7 @@ pub(super) struct Faults {
     found: Vec<Fault>,
 }
 
-/// What is wrong in one file. They sort by file and line, those of fleet.toml first.
+/// A fault in one file. Faults sort by file and line, those in fleet.toml first.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Fault {
     is_of_task: bool,
@@ -235,7 +236,7 @@ struct Fault {
 }
 
 impl Faults {
-    /// A fault at a line, counted from 1; without one, of the whole file. `what`: what is wrong and
+    /// Adds a fault at a line, counted from 1, or in the file as a whole. `what`: what is wrong and
     /// what to write instead, in one line.
     pub(super) fn add(&mut self, line: impl Into<Option<usize>>, what: impl Into<String>) {
         let (file, line, what) = (self.file.clone(), line.into(), what.into());

@@ -1,6 +1,6 @@
-//! What the keys of a fleet's files mean. The options of a task are those of `crew run`, read by
-//! the same type as settings are, one by one, so that each fault has its line. What the fleet
-//! itself decides is refused, with the reason; so is a key that this place does not have.
+//! The meaning of the keys in a fleet's files. The options of a task are those of `crew run`, read
+//! by the same type as settings are, one by one, so that each fault has its line. Options that the
+//! fleet itself decides are refused, with the reason; so is a key that does not belong there.
 
 use std::collections::BTreeMap;
 use std::slice;
@@ -24,7 +24,7 @@ use readers::parse::spelling::{describe_expected, find_nearest, shorten_text};
 const NO_VALUE: &str = "expected a value; one that begins with `*`, `&` or `!` needs quotes";
 /// The key of the agent's own words, which a command line has after `--`.
 const AGENT_WORDS: &str = "words";
-/// The options that hold a list: those of a task are added to the fleet's.
+/// The options with a list: those of a task are added to the fleet's.
 const ADDED: &str = "verify gate until no-worse may-change context observe orient decide act";
 /// Options that cannot be given together.
 const EXCLUSIVE: [(&str, &str); 2] = [("agent", "agent-cmd"), ("no-promise", "completion-promise")];
@@ -87,7 +87,7 @@ pub struct TaskOptions {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct FleetFile {
-    /// The fleet's name, unless it is that of its folder.
+    /// The fleet's name, if it differs from its folder's.
     pub name: Option<TaskId>,
     /// The branch that tasks start from.
     #[serde(deserialize_with = "read_branch")]
@@ -153,8 +153,8 @@ fn key_name(written: &str) -> String {
     }
 }
 
-/// Reads entries one by one, as a `T` takes them, so that each fault has its line. `keys` are those
-/// of this place of the file. Returns those that can be used.
+/// Reads entries one by one into a `T`, so that each fault has its line. `keys` are those that are
+/// valid here. Returns those that can be used.
 pub(super) fn read_options<'entry, T: DeserializeOwned>(
     entries: impl IntoIterator<Item = &'entry KeyValue>,
     keys: &'static str,
@@ -185,7 +185,7 @@ pub(super) fn read_options<'entry, T: DeserializeOwned>(
     taken
 }
 
-/// The value of a key as a `T` takes it, a list where the key holds one; or why it takes none.
+/// The value of a key as a `T` accepts it, a list if the key needs one; or why it is not accepted.
 pub(super) fn check_value<T: DeserializeOwned>(
     name: &str,
     value: Option<&Value>,
@@ -253,7 +253,7 @@ fn is_on(options: &Table, key: &str) -> bool {
     options.get(key).is_some_and(|value| *value != Value::Boolean(false))
 }
 
-/// A task's options over those of the fleet: commands and texts add up, any other option replaces
+/// Overlays a task's options on the fleet's: commands and prompts add up, any other option replaces
 /// the fleet's, and so does one that cannot be given together with it.
 pub(super) fn laid_over(fleet: &Table, own: Table) -> Table {
     let mut all = fleet.clone();
@@ -275,7 +275,7 @@ pub(super) fn laid_over(fleet: &Table, own: Table) -> Table {
     all
 }
 
-/// The options of a task as a file in TOML would have them, one a text.
+/// The options of a task as a TOML file would have them, one a string.
 pub(super) fn option_words(task: &Table) -> Vec<String> {
     let options = task.iter().filter(|(key, _)| is_option(key));
     options.map(|(key, value)| format!("{key} = {value}")).collect()

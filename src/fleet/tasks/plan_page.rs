@@ -41,7 +41,7 @@ const TEXT_CHARS: usize = 200;
 const SHOWN_ELSEWHERE: &str =
     "verify gate until no-worse max-cost agent model permissions fallback";
 
-/// The page, for a terminal of so many columns. `record` is what is known of an earlier start;
+/// The page, for a terminal with this many columns. `record` is what is known of an earlier start;
 /// `is_dry`: every task is listed.
 pub fn render_plan(
     described: &DescribedFleet,
@@ -162,9 +162,9 @@ fn list_overlaps(open: &[&DescribedTask]) -> Vec<Value> {
 /// The name of a row and its text.
 type Row = (&'static str, String);
 
-/// Who works on the tasks, with which options, and by which commands. Each text is once, with the
-/// tasks that it is of unless it is of all. Those that ended are among them: a person may resume
-/// them, and what is trusted here is not asked about then.
+/// Who works on the tasks, with which options, and by which commands. Each item appears once, with
+/// its tasks unless it applies to all. Ended tasks are included, because a person may resume them,
+/// and what is trusted here is not asked about then.
 fn setup_rows(setup: &FleetSetup, tasks: &[DescribedTask], width: usize) -> Vec<String> {
     let mut rows: Vec<(Row, Vec<String>)> = Vec::new();
     for task in tasks {

@@ -1,7 +1,7 @@
-//! Removes what a fleet left behind of tasks that landed or were given up: clones, the branches and
-//! refs of their attempts, here and at the remote, and in the end the fleet's record. A commit goes
-//! only where another ref keeps it or the base has the work: what is nowhere else stays, and is
-//! named. So does what has changed since it was listed.
+//! Removes what a fleet left behind from tasks that landed or were given up: clones, the branches
+//! and refs of their attempts, here and at the remote, and finally the fleet's record. A commit is
+//! removed only if another ref keeps it or the base has the work; anything that is nowhere else
+//! stays, and is named. So does anything that has changed since it was listed.
 
 use std::time::Duration;
 
@@ -101,7 +101,7 @@ impl<'a> FleetLeftovers<'a> {
             if !is_kept && !task.is_some_and(is_settled) {
                 continue;
             }
-            // What landed is on the base in another commit; what is there may go if it is here.
+            // Landed work is on the base in another commit; this one may go if it is here.
             let task = task.filter(|task| is_there || is_on_base(task));
             let keepers = [Some(&newest), task.and_then(|task| task.work.commit.as_ref())];
             let mut keepers = keepers.into_iter().flatten();
