@@ -1,4 +1,4 @@
-//! The command line: the verbs, their arguments and their help, without behaviour.
+//! The command line: the subcommands, their arguments and their help, without behaviour.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use readers::parse::arguments::{
 };
 use readers::parse::settings::options::one_of;
 
-/// The text of each verb's help below its options, after a line `== VERB`.
+/// The help of each subcommand below its options, after a line `== NAME`.
 const BELOW: &str = include_str!("report/help/verbs.txt");
 
 /// Keeps a coding agent working until the job is proved done.
@@ -34,7 +34,7 @@ pub struct Cli {
     pub verb: Verb,
 }
 
-/// Adds a verb's examples and notes to its help.
+/// Adds a subcommand's examples and notes to its help.
 fn with_examples(verb: Command) -> Command {
     let mut parts = BELOW.split("== ").filter_map(|part| part.split_once('\n'));
     match parts.find(|(name, _)| *name == verb.get_name()) {
@@ -55,7 +55,7 @@ fn without_default(arg: Arg) -> Arg {
     arg.long_help(long.replacen(&help, &short, 1)).help(short)
 }
 
-/// The verbs.
+/// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Keep an agent working in fresh processes until the job is proved done

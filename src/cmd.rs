@@ -1,5 +1,5 @@
-//! The verbs: each resolves what was typed, calls a driver or a reader, and prints. No other room
-//! prints.
+//! The subcommands: each resolves its arguments, calls a driver or a reader, and prints. No other
+//! room prints.
 
 pub mod complete;
 mod control;
@@ -34,7 +34,7 @@ use world::files::disk;
 use world::store::{self, Home, StoreError};
 use world::{clock, env, git, terminal};
 
-/// Runs a verb.
+/// Runs a subcommand.
 pub fn dispatch(verb: &Verb) -> Result<Exit> {
     match verb {
         Verb::Run(arguments) => run::run_loop(arguments),

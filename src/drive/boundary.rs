@@ -1,7 +1,7 @@
-//! A boundary in every driver: look → wants → gather → judge → decide → record.
-//! It never runs backwards. A driver may foresee the decision, but the one that counts is made
-//! on the record as it is then. The loop's lock is held to read and to record, never while a
-//! check runs. The boundary's own lock is held throughout, so one stop is counted once.
+//! A boundary in every driver: look → wants → gather → judge → decide → record. The sequence never
+//! runs backwards. A driver may foresee the decision, but the one that counts is made on the
+//! present record. The loop's lock is held to read and to record, never while a check runs. The
+//! boundary's own lock is held throughout, so that a stop is counted only once.
 
 pub mod gather;
 
@@ -64,7 +64,7 @@ pub struct Boundary {
     pub decision: Decision,
     /// What the user should know, once.
     pub note: Option<String>,
-    /// Whether a better proof is looked for after the end.
+    /// Whether to search for a better proof after the end.
     pub proves_later: bool,
 }
 
@@ -76,7 +76,7 @@ pub struct Recorded {
     pub lock: Option<Lock>,
 }
 
-/// Opens a boundary. `None` when another one is open, the loop is over, or its start was cut off
+/// Opens a boundary. `None` if another one is open, the loop is over, or its start was interrupted
 /// before it was recorded.
 pub fn open_boundary(home: &Home, id: &LoopId) -> Result<Option<Open>> {
     if !store::is_there(home, id) {
@@ -146,14 +146,14 @@ pub fn recover_record(home: &Home, known: &Loop, memory: &Loop) -> Result<Loop> 
 }
 
 impl Open {
-    /// Opens a boundary. Without a lock it is kept in memory only: what its driver remembers
-    /// overrides what is on disk.
+    /// Opens a boundary on a loaded record. Without a lock it is kept in memory only: what its
+    /// driver remembers overrides what is on disk.
     pub fn for_record(home: &Home, before: Loop, lock: Option<Lock>) -> Self {
         Self { home: home.clone(), view_state: view::compare_view(&before), before, lock }
     }
 
-    /// The request that is left for the loop: its own file, or the one edit of the view that is
-    /// obeyed. A cancel outranks a pause, whatever its source.
+    /// The waiting request for the loop: its own file, or the one edit of the view that crew acts
+    /// on. A cancel outranks a pause, whatever its source.
     pub fn read_request(&self) -> Option<ControlRequest> {
         match store::pending_request(&self.home, &self.before.id) {
             None | Some(ControlRequest::Pause) if self.view_state == ViewState::Deactivated => {
@@ -164,13 +164,13 @@ impl Open {
         }
     }
 
-    /// What would be decided on the record as it was found.
+    /// The decision that the record would lead to as it was loaded.
     pub fn foresee_decision(&self, facts: &Facts) -> Decision {
         decide_next(&judge_boundary(&self.before, facts), facts)
     }
 
-    /// Judges, decides and records on the record as it is now. `None` when the iteration that was
-    /// looked at no longer runs: then this boundary counts nothing.
+    /// Judges, decides and records on the present record. `None` if the iteration that was examined
+    /// no longer runs: then this boundary counts nothing.
     pub fn record_boundary(
         mut self,
         mut facts: Facts,
@@ -204,7 +204,7 @@ impl Open {
         Ok(Some(Recorded { boundary, held, lock: self.lock }))
     }
 
-    /// The same for a driver that survives a failing disk: where nothing can be recorded it
+    /// Records a boundary for a driver that survives a failing disk: if nothing can be recorded it
     /// continues from memory, and notes the cause if it is new. State is best effort, limits are
     /// not.
     pub fn record_or_remember(
@@ -229,8 +229,8 @@ impl Open {
         Some((Boundary { after: next, decision, note: None, proves_later: false }, failed))
     }
 
-    /// Journals an altered or deleted view, an environment that is not obeyed, and how long the
-    /// machine slept or crew was stopped. Returns what the user should also see.
+    /// Journals an altered or deleted view, changes of the environment that are ignored, and how
+    /// long the machine slept or crew was stopped. Returns what the user should also see.
     fn write_note(&self, held: &Held, record: &Loop, facts: &Facts) -> Result<Option<String>> {
         let now = facts.now;
         let what = match self.view_state {
@@ -332,7 +332,7 @@ pub fn remember_tests(home: &Home, id: &LoopId, memories: Option<TestMemories>) 
 /// The shortest sleep, or stop of crew itself, that is journalled.
 const SLEEP_NOTED: Duration = Duration::from_secs(60);
 
-/// Whether the iteration is still the one that was looked at. Another boundary ends it. So does a
+/// Whether the iteration is still the one that was examined. Another boundary ends it. So does a
 /// pause, a wake or a resume, even by the same session: each of them starts the iteration again.
 fn is_the_same_iteration(before: &Loop, now: &Loop) -> bool {
     now.is_live()
@@ -362,8 +362,8 @@ fn boundary_event(judged: &Judged, decision: &Decision, next: &Loop) -> Event {
 /// The largest mark that is read.
 const MARK_BYTES: u64 = 64;
 
-/// Marks, before they are recorded, that the messages in a session's next prompt are not out yet:
-/// those of the last boundary, and those that a resume took from the queue.
+/// Marks, before they are recorded, that the messages in a session's next prompt have not been sent
+/// yet: those of the last boundary, and those that a resume took from the queue.
 pub fn mark_undelivered(home: &Home, next: &Loop) -> io::Result<()> {
     let has_words =
         next.state.seen().evidence().as_ref().is_some_and(|last| !last.words.is_empty());

@@ -34,8 +34,8 @@ pub enum PauseResult {
     Over,
 }
 
-/// Pauses a loop; `at_once` interrupts the iteration of a run. Returns the loop as it is then. The
-/// request is written first. The record follows where nobody is at work, or where nothing of the
+/// Pauses a loop; `at_once` interrupts the iteration of a run. Returns the changed loop. The
+/// request is written first. The record follows if no agent is at work, or if nothing of the
 /// iteration is kept.
 pub fn pause_loop(
     home: &Home,
@@ -65,7 +65,8 @@ pub fn pause_loop(
         Ok(rested) => Ok((rested, PauseResult::Now)),
         Err(error) => match store::load(home, id) {
             Ok(found) if !found.is_live() => Ok((found, PauseResult::Over)),
-            // Its crew has the request, and obeys it even if the record is not changed.
+            // Its crew process has the request, and carries it out even if the record is not
+            // changed.
             Ok(found) if is_run && !owner_is_gone(home, &found) => {
                 Ok((found, PauseResult::BreakingOff))
             }
@@ -89,7 +90,7 @@ pub fn pause_now(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
     Ok(record)
 }
 
-/// Turns a record into that of a paused loop.
+/// Pauses a loop's record.
 pub fn stop_wait(home: &Home, record: &mut Loop) {
     // Nobody worked while the owner was gone.
     let worked_ms = if owner_is_gone(home, record) { 0 } else { spent_ms(record) };
@@ -97,8 +98,7 @@ pub fn stop_wait(home: &Home, record: &mut Loop) {
     usage::catch_up(record);
 }
 
-/// Turns a record into that of a loop whose iteration starts now: the time it waited counts as the
-/// loop's.
+/// Starts the iteration in a loop's record: the time it waited counts as the loop's.
 pub fn start_iteration(record: &mut Loop) {
     record.state.begin_iteration(clock::now());
 }

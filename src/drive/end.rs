@@ -86,8 +86,8 @@ pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
     EndedLoop { record, page, turn_continues: false }
 }
 
-/// Whether another crew exists that ends what it started: TERM, 5 s, KILL. Nothing on another
-/// machine can be ended from here.
+/// Whether another crew process exists that ends what it started: TERM, 5 s, KILL. Processes on
+/// another machine cannot be ended from here.
 fn is_left_to_its_crew(record: &Loop) -> bool {
     let owner = record.state.owner();
     match owner_life(owner) {
@@ -97,8 +97,8 @@ fn is_left_to_its_crew(record: &Loop) -> bool {
     }
 }
 
-/// Adds the usage of an iteration during which somebody else ended the loop. The ending itself does
-/// not change.
+/// Adds the usage of an iteration during which another process ended the loop. The ending itself
+/// does not change.
 pub fn count_late(home: &Home, id: &LoopId, usage: &Usage) -> Result<()> {
     amend_record(home, id, "counted what was used", |record| {
         record.count_use(0, Some(usage));
@@ -151,7 +151,7 @@ pub fn between_starts(home: &Home, id: &LoopId) -> Result<Option<disk::Lock>> {
     Ok(between_starts_in(home, &store::load(home, id)?.place.checkout))
 }
 
-/// The same for a working tree.
+/// Takes the lock that keeps other starts out of this working tree.
 pub fn between_starts_in(home: &Home, checkout: &Path) -> Option<disk::Lock> {
     let pointer = home.checkout_pointer(checkout);
     disk::take_lock(&pointer.with_extension("lock"), START_WAIT).ok().flatten()
@@ -163,7 +163,7 @@ pub enum EndAttempt {
     Ended(Box<EndedLoop>),
     /// It was over already.
     Over(Box<Loop>),
-    /// A boundary is being recorded; it obeys the request that was left.
+    /// A boundary is being recorded; it carries out the request.
     LeftToTheBoundary,
 }
 
@@ -181,7 +181,7 @@ pub fn cancel_loop(
     cancel_locked(home, id, by, reason)
 }
 
-/// The same for a caller that already keeps other starts out of the working tree.
+/// Cancels a loop for a caller that already keeps other starts out of the working tree.
 pub fn cancel_locked(
     home: &Home,
     id: &LoopId,
@@ -194,7 +194,7 @@ pub fn cancel_locked(
     }
     store::request_cancel(home, id, by, reason).map_err(|error| not_left(&record, error))?;
     match end_loop(home, id, Ending::cancelled(by, reason), LOCK_WAIT) {
-        // A boundary was faster: it obeyed this request.
+        // A boundary was faster: it carried out this request.
         Ok(EndAttempt::Over(record)) if record.outcome() == Some(Outcome::Cancelled) => {
             Ok(EndAttempt::Ended(Box::new(wind_up(home, *record))))
         }
@@ -347,7 +347,7 @@ pub fn let_end(record: &Loop) -> Result<()> {
     .into())
 }
 
-/// Turns a record into that of a loop that is over.
+/// Ends a loop in its record.
 pub fn record_ending(home: &Home, record: &mut Loop, ending: Ending) {
     // Nobody worked while the owner was gone, however late that is noticed.
     let worked_ms = if agent_works(home, record) { spent_ms(record) } else { 0 };

@@ -19,8 +19,8 @@ use world::store::{self, Home, StoreError, read_pointer};
 use world::{clock, env, git, host, recorded_environment};
 
 /// Finds the loops that `name` may mean, the newest first. Without a name: the loop of this working
-/// tree, else those of the repository's others (the live ones before those that are over), else the
-/// live ones of this machine.
+/// tree, else those of the repository's other working trees (live ones before those that are over),
+/// else the live ones on this machine.
 pub fn find_loops(home: &Home, name: Option<&str>, folder: &Path) -> Result<Vec<Loop>> {
     if let Some(name) = name {
         return by_name(home, name, folder);
@@ -48,7 +48,7 @@ pub fn of_other_trees(home: &Home, folder: &Path) -> Vec<Loop> {
     loops
 }
 
-/// The loop that a resume by procedure means: the newest one of that procedure that is not
+/// The loop that a resume by procedure means: the newest one with that procedure that is not
 /// completed, in the working tree of the one that was `found`.
 pub fn find_resumable(home: &Home, found: Loop, name: Option<&str>) -> Loop {
     let completed = Some(Outcome::Completed);
@@ -111,12 +111,12 @@ fn by_procedure(home: &Home, name: &str, folder: &Path) -> Vec<Loop> {
     loops
 }
 
-/// Whether a loop works in the working tree that holds `folder`.
+/// Whether a loop works in the working tree that contains `folder`.
 pub fn is_here(record: &Loop, folder: &Path) -> bool {
     tree_roots(folder).contains(&record.place.checkout)
 }
 
-/// The newest loop of the working tree that holds `folder`.
+/// The newest loop of the working tree that contains `folder`.
 pub fn of_working_tree(home: &Home, folder: &Path) -> Result<Option<Loop>> {
     for root in tree_roots(folder) {
         if let Some(record) = named_by(home, &home.checkout_pointer(&root))? {
@@ -126,8 +126,8 @@ pub fn of_working_tree(home: &Home, folder: &Path) -> Result<Option<Loop>> {
     Ok(None)
 }
 
-/// The loop that a pointer names. A start that was cut off leaves a pointer to a missing loop,
-/// which is ignored.
+/// The loop that a pointer names. An interrupted start leaves a pointer to a missing loop, which is
+/// ignored.
 pub fn named_by(home: &Home, pointer: &Path) -> Result<Option<Loop>> {
     let id = read_pointer(pointer)?.filter(|id| store::is_there(home, id));
     Ok(id.map(|id| store::load(home, &id)).transpose()?)
@@ -142,10 +142,10 @@ fn tree_roots(folder: &Path) -> Vec<PathBuf> {
     }
 }
 
-// Owners of loops: what is recorded of a new one, and what is known here about the process of the
-// current one. Nothing here ends or takes over a loop.
+// Owners of loops: what is recorded about a new one, and what is known here about the process of
+// the current one. Nothing here ends or takes over a loop.
 
-/// The owner that takes the loop.
+/// The owner that takes over the loop.
 #[derive(Debug)]
 pub struct NewOwner {
     pub owner: Owner,
@@ -258,7 +258,7 @@ pub fn agent_works(home: &Home, record: &Loop) -> bool {
     record.state.status() == Status::Running && !owner_is_gone(home, record)
 }
 
-/// Whether a session's hooks are to judge it: its client lives, and no pause holds it.
+/// Whether a session's hooks judge it: its client is running, and it is not paused.
 pub fn needs_hooks(home: &Home, record: &Loop) -> bool {
     record.driver() == Driver::Session
         && !matches!(record.state.status(), Status::Paused | Status::Finished)

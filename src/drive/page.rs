@@ -1,5 +1,5 @@
-//! Reads what the page of a loop is made from: its journal, its snapshots, its commits and what is
-//! remembered of its tests. What cannot be read is left out of the page.
+//! Reads what the page of a loop is made from: its journal, its snapshots, its commits and its
+//! remembered tests. What cannot be read is left out of the page.
 
 use std::io;
 
@@ -44,8 +44,8 @@ pub fn read_page(home: &Home, record: &Loop) -> Page {
     page_of_story(home, record, &whole_story(home, record), false)
 }
 
-/// The same for a caller that has read the story. `is_moved`: a new owner finds the tree changed
-/// since the loop left it, and reads about the tree as it is.
+/// The page of a loop whose story the caller has read. `is_moved`: a new owner finds the tree
+/// changed since the loop left it, and is shown the present tree.
 pub fn page_of_story(home: &Home, record: &Loop, story: &Story, is_moved: bool) -> Page {
     let mut record = record.clone();
     // Its own crew is about to react.
@@ -118,8 +118,8 @@ fn by_crew(story: &Story) -> Vec<OwnCommit> {
     commits
 }
 
-/// What the loop changed up to its last snapshot, so that work in the tree after its end is not
-/// taken for its own; `is_moved` asks for all that differs now. `None` without snapshots.
+/// What the loop changed up to its last snapshot, so that later work in the tree is not counted as
+/// its own; `is_moved` asks for all differences to the present tree. `None` without snapshots.
 fn in_snapshots(home: &Home, record: &Loop, is_moved: bool) -> Option<Changes> {
     let snapshots = Snapshots::of(home, record);
     let from = snapshots.as_found(&record.id)?;
@@ -161,8 +161,8 @@ pub fn write_result(home: &Home, record: &Loop, commits: &Commits, now: DateTime
     let _ = disk::write(&file, result.to_string().as_bytes(), Durability::Machine);
 }
 
-/// The commits since a loop started, of one that is over those up to its end. `changes` are the
-/// files of which some may be uncommitted, `by_crew` crew's own commits.
+/// The commits since a loop started, up to its end if it is over. `changes` are the files of which
+/// some may be uncommitted, `by_crew` crew's own commits.
 pub fn collect_commits(
     home: &Home,
     record: &Loop,

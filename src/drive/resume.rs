@@ -1,6 +1,6 @@
-//! Resumes a loop, in a session or in fresh processes: the same contract, counters and evidence, a
-//! new owner. Refuses a spent limit that is not raised in the same command, and a loop whose owner
-//! lives: that must be paused or ended there first.
+//! Resumes a loop, in a session or in fresh processes: the same contract, counters and evidence,
+//! but a new owner. Refuses if a limit is used up and not raised in the same command, or if the
+//! loop's owner is still running: such a loop must be paused or ended there first.
 
 use std::path::PathBuf;
 
@@ -129,7 +129,7 @@ pub fn resume_loop(
     boundary::mark_undelivered(home, &record)?;
     let resumed = if is_run { NoteKind::ResumedInRun } else { NoteKind::ResumedInSession };
     let mut record = held.record(record, |next| Event::from_change(resumed, &before, next))?;
-    // Only now, because another try after a resume that failed needs to know what was cut off.
+    // Only now, because another try after a failed resume needs to know what was interrupted.
     tree::reopen_tree(home, &record);
     if has_message {
         record = journal_message(&held, record, is_run);
@@ -199,8 +199,8 @@ pub fn refuse_the_spent(record: &Loop, command: &str) -> Result<()> {
     }
 }
 
-/// Fails for the loop of a fleet: its coordinator would not know that it runs. Once the fleet is
-/// removed here, nobody waits for it.
+/// Fails for the loop of a fleet, whose coordinator would not know that it runs. Once the fleet is
+/// removed here, no coordinator waits for it.
 pub fn refuse_a_task(home: &Home, record: &Loop) -> Result<()> {
     let task = record.fleet.as_ref().filter(|task| home.keeps_fleet(&task.name));
     let Some(refusal) = task.and_then(|_| record.refusal_of_its_fleet()) else { return Ok(()) };
@@ -454,7 +454,7 @@ fn read_settings(
 /// # Errors
 /// Where no snapshot can be taken.
 pub fn accept_test_changes(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
-    // What a cut-off attempt left is a part of what is accepted.
+    // The work of an interrupted attempt is part of what is accepted.
     let snapshot = tree::begin_tree(home, record)
         .seen
         .and(tree::look_at_tree(home, record))

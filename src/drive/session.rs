@@ -50,7 +50,7 @@ pub enum EventResult {
     Paused(Box<Loop>, PauseResult),
     Resumed(Box<Resumed>),
     HandedOff(PathBuf),
-    /// The client delivers a queued command that a boundary has already obeyed.
+    /// The client delivers a queued command that a boundary has already carried out.
     Already(ExecutedCommand, Box<Loop>),
     /// A request typed as a message, which is not passed on; or the loop for which it could not be
     /// done at once.
@@ -353,7 +353,7 @@ fn session_start(home: &Home, hook: &Hook<'_>, compacted: bool) -> Result<EventR
 }
 
 /// Interrupts the loop of a session that ends. If the lock cannot be taken in time, it leaves a
-/// mark that the next reader obeys.
+/// mark on which the next reader acts.
 fn session_end(home: &Home, hook: &Hook<'_>, why: &str) -> Result<EventResult> {
     if let Some(record) = session_loop(home, hook)?.filter(Loop::is_live) {
         let reason = EndReason::SessionEnded(Some(why.to_owned()));

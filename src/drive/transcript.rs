@@ -36,12 +36,12 @@ pub fn is_at_work(record: &Loop) -> bool {
     matches!(record.state.status(), Status::Running | Status::Waiting)
 }
 
-// Whether the user broke off the agent's turn (Esc), which no event reports. The client leaves a
-// mark in the transcript, or, where the agent had not answered yet, takes its prompt back without
-// one. Then only the next prompt shows it: it has a turn of its own, although the turn that began
-// the loop has not come to its end.
+// Whether the user interrupted the agent's turn (Esc), which no event reports. The client leaves a
+// mark in the transcript or, if the agent had not answered yet, withdraws its prompt without one.
+// Then only the next prompt shows it: it starts a new turn, although the turn that started the loop
+// has not ended.
 
-/// The most that is read of the transcript to find an answer of the agent, in bytes.
+/// The maximum number of bytes read of the transcript to find an answer of the agent.
 const ANSWER_WITHIN: u64 = 8 << 20;
 /// How far from the transcript's end the mark of an interruption is searched for, in bytes.
 const MARK_WITHIN: u64 = 64 << 10;
@@ -52,7 +52,7 @@ pub fn broke_off(record: &Loop, hook: &Hook<'_>) -> bool {
     is_marked(record, hook.transcript().as_deref()) || is_taken_back(record, hook)
 }
 
-/// Whether the transcript holds the client's mark since the last boundary.
+/// Whether the transcript contains the client's mark since the last boundary.
 pub fn is_marked(record: &Loop, file: Option<&Path>) -> bool {
     let reader = clients::client_of(record.state.owner()).transcript().as_ref();
     file.zip(reader).is_some_and(|(file, reader)| {
@@ -71,8 +71,8 @@ fn is_taken_back(record: &Loop, hook: &Hook<'_>) -> bool {
         && turns.is_some_and(|(began, now)| began != now)
 }
 
-/// Whether the user took a loop's first prompt back before the agent answered a word of it. Nothing
-/// is lost with such a loop. Without a transcript nobody knows.
+/// Whether the user withdrew a loop's first prompt before the agent answered a word of it. Nothing
+/// is lost with such a loop. Without a transcript this is unknown.
 pub fn is_withdrawn(record: &Loop, hook: &Hook<'_>) -> bool {
     let is_its_first =
         record.state.status() == Status::Running && record.state.counts().boundaries() == 0;

@@ -32,8 +32,8 @@ pub struct TreeBegun {
 }
 
 impl TreeBegun {
-    /// Puts what is known of the tree into the record of a loop that starts. Returns what the user
-    /// should know.
+    /// Records what is known about the tree in a loop that starts. Returns what the user should
+    /// know.
     pub fn remember_in(self, record: &mut Loop) -> Vec<String> {
         let limit = match (&self.seen, self.watched) {
             _ if record.contract.limits.stall == 0 => None,
@@ -118,9 +118,8 @@ pub fn begin_protection(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
     }
 }
 
-/// The tree as it is now, but for what an attempt did that was cut off: that counts as the work of
-/// the iteration, which runs again, and what a person changed since does not. `None` if no attempt
-/// did anything.
+/// The present tree without the work of an interrupted attempt, which counts as the work of the
+/// iteration that runs again; a person's later changes do not. `None` if no attempt did anything.
 fn without_cut_off(snapshots: &Snapshots, subject: &Loop, now: &str) -> Option<String> {
     let before = subject.state.seen().trees().snapshot().as_ref()?;
     let left = snapshots.named(&subject.id, ENDED)?;
@@ -149,13 +148,13 @@ pub fn has_moved(home: &Home, subject: &Loop) -> bool {
     })
 }
 
-/// The tree as it is now; `None` if nothing can look at it. With snapshots that is one process if
+/// The present tree; `None` if it cannot be examined. With snapshots that takes one process if
 /// nothing changed.
 pub fn look_at_tree(home: &Home, subject: &Loop) -> Option<TreeSeen> {
     take_snapshot(home, subject).map(|(_, snapshot)| tree_as_kept(subject, &snapshot))
 }
 
-/// Whether the tree is what the record remembers: an attempt that was cut off leaves another.
+/// Whether the tree is as the record remembers it, which it is not after an interrupted attempt.
 pub fn is_remembered(home: &Home, subject: &Loop) -> bool {
     look_at_tree(home, subject)
         .is_none_or(|seen| subject.state.seen().tree().as_ref() == Some(&seen.identity))
@@ -166,8 +165,8 @@ pub fn is_as_found(home: &Home, subject: &Loop) -> bool {
     Snapshots::of(home, subject).as_found(&subject.id) == *subject.state.seen().trees().snapshot()
 }
 
-/// Whether a tree is the one that the loop found; `None` if that is not known. What no snapshot
-/// has is compared by the identity of the tree before the first iteration.
+/// Whether a tree is the one that the loop found; `None` if that is unknown. Files that no snapshot
+/// includes are compared by the identity of the tree before the first iteration.
 pub fn is_unchanged(home: &Home, subject: &Loop, seen: &TreeSeen) -> Option<bool> {
     let found = Snapshots::of(home, subject).as_found(&subject.id)?;
     let is_whole = seen.repositories.is_empty() && seen.left_out.is_empty();
@@ -195,8 +194,8 @@ pub fn look_again(home: &Home, subject: &Loop, left: Option<&str>) -> Option<Tre
     Some(tree_as_kept(subject, &snapshot))
 }
 
-/// A look after a time in which no agent was at work; `None` if nothing changed since the last
-/// boundary or since a wait began in mid-iteration, or if nobody watches the tree.
+/// Examines the tree after a time in which no agent was at work; `None` if nothing changed since
+/// the last boundary or since a wait began in mid-iteration, or if the tree is not watched.
 pub fn look_after_a_rest(home: &Home, subject: &Loop) -> Option<TreeSeen> {
     if !subject.watches_the_tree() {
         return None;
@@ -247,12 +246,13 @@ pub fn name_the_end(home: &Home, subject: &Loop, agents: &TreeSeen, checked: Opt
     }
 }
 
-/// Whether nobody works for a loop: it is over or paused.
+/// Whether no agent works for a loop: it is over or paused.
 pub fn is_at_rest(subject: &Loop) -> bool {
     !matches!(subject.state.status(), Status::Running | Status::Waiting)
 }
 
-/// Closes the tree if nobody may be at work after a boundary, which may have cut an iteration off.
+/// Closes the tree if no agent can be at work after a boundary, which may have interrupted an
+/// iteration.
 pub fn close_after(home: &Home, subject: &Loop, decision: &Decision) {
     if !matches!(decision, Decision::Continue | Decision::Hold(Hold::Background(_))) {
         close_tree(home, subject);

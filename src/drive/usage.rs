@@ -1,7 +1,7 @@
-//! What a session used since the last look, from the transcripts the client writes: the session's
-//! own and those of its agents. Each is read from where the last look ended, a few megabytes at a
-//! time and a line at a time. The rest is read at the next look; until then the sum says that it is
-//! incomplete.
+//! What a session used since the last reading, from the transcripts that the client writes: the
+//! session's own and those of its agents. Each is read from where the last reading ended, a few
+//! megabytes at a time and a line at a time. The rest is read next time; until then the total says
+//! that it is incomplete.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
@@ -25,9 +25,9 @@ pub const TRANSCRIPT_BYTES: u64 = 512 << 10;
 pub const TRANSCRIPT_WAIT: Duration = Duration::from_millis(500);
 /// How long they are waited for when the sum counts: a busy machine writes them 500 ms late.
 const FINAL_WAIT: Duration = Duration::from_secs(2);
-/// The most that is read between two iterations.
+/// The maximum number of bytes read between two iterations.
 const BYTES: u64 = 4 << 20;
-/// The most that is read when the sum decides something, or is the last one.
+/// The maximum number of bytes read when the total decides something, or is the last one.
 const BYTES_WHEN_IT_COUNTS: u64 = 32 << 20;
 /// How many bytes before a mark show whether the transcript is still the same.
 const DIGEST_BYTES: u64 = 4096;
@@ -236,7 +236,7 @@ pub fn ends_with(reader: &Transcript, tail: &str, words: &str) -> bool {
 /// The file of a loop that names the agent that was started last, and the most that is read of it.
 const STARTED: &str = "agent.json";
 const STARTED_BYTES: u64 = 4096;
-/// The most that is read of each of the two files of a log, in bytes.
+/// The maximum number of bytes read of each of the two files of a log.
 const LOG_BYTES: u64 = 64 << 20;
 /// The largest file with what an agent used that is read, in bytes.
 const USAGE_BYTES: u64 = 1 << 20;

@@ -29,13 +29,13 @@ impl LoopTurn {
         is_waiting && state.wait().window().as_ref() == Some(&self.account)
     }
 
-    /// Turns a record into that of a loop that waits for it.
+    /// Makes the loop wait for it in its record.
     pub fn hold_back(&self, record: &mut Loop) {
         record.state.begin_wait(self.at, self.why.clone(), Some(self.account.clone()));
     }
 }
 
-/// The account of a loop: in a run that of its agent, in a session that of its client.
+/// The account of a loop: its agent's in a run, its client's in a session.
 pub fn account_of(record: &Loop) -> AccountId {
     account_with(record, record.worker())
 }
@@ -98,7 +98,7 @@ pub fn turn_after_window(home: &Home, account: &AccountId, by: &LoopId) -> Optio
     let now = clock::now().wall;
     let known =
         windows::read_window(home, account).filter(|window| window.may_hold_back(by, now))?;
-    // Without the file's lock the turn is not recorded, and another loop may take the same.
+    // Without the file's lock the turn is not recorded, and another loop may get the same one.
     windows::change_window(home, account, |known| claim_turn(known, account, by, now))
         .unwrap_or_else(|_| claim_turn(&mut Some(known), account, by, now))
 }
@@ -114,8 +114,8 @@ fn claim_turn(
     Some(LoopTurn { account: account.clone(), at, why: window.wait_reason() })
 }
 
-/// The same for a session whose agent has just stopped. An agent that was answered in the window is
-/// not held back: its boundary clears it.
+/// The turn of a session whose agent has just stopped. An agent that was answered in the window is
+/// not held back, because its boundary clears it.
 pub fn turn_after(home: &Home, before: &Loop) -> Option<LoopTurn> {
     let account = account_of(before);
     let window = closed_window(home, &account)?;
@@ -123,8 +123,8 @@ pub fn turn_after(home: &Home, before: &Loop) -> Option<LoopTurn> {
     if clears { None } else { turn_after_window(home, &account, &before.id) }
 }
 
-/// Whether a loop that waits for a turn should look again: the window of an account that it may use
-/// was cleared, or closed anew.
+/// Whether a loop that waits for a turn should check again: the window of an account that it may
+/// use was cleared, or closed again.
 pub fn has_moved(home: &Home, record: &Loop) -> bool {
     let (Some(due), Some(own)) = (record.state.wait().due(), record.state.wait().window()) else {
         return false;

@@ -1,4 +1,4 @@
-//! The board of `crew watch`: every loop of this machine, those that need a person first, and what
+//! The board of `crew watch`: every loop on this machine, those that need a person first, and what
 //! each key does. It keeps what is shown; `cmd/watch.rs` reads, draws and acts.
 
 mod draw;
@@ -22,7 +22,7 @@ use engine::view::{
 
 /// How many hours an ended loop stays on the board.
 const ENDED_HOURS: i64 = 24;
-/// The same for one that needs a person.
+/// How long an ended loop that needs a person stays on the board, in hours.
 const BLOCKED_HOURS: i64 = 7 * 24;
 /// The maximum number of characters in a row's news or task; the terminal cuts them further.
 const NEWS_CHARS: usize = 200;
@@ -31,7 +31,7 @@ const NEWS_CHARS: usize = 200;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BoardRequest {
     Quit,
-    /// Read a text about a loop into [`Board::open`].
+    /// Read a page about a loop into [`Board::open`].
     Open(TextKind, LoopId),
     Pause(LoopId),
     /// Resumes the loop, with a message for its agent.
@@ -67,7 +67,7 @@ enum Typing {
     Message(LoopId, String),
 }
 
-/// What the board shows, and what is chosen and typed on it.
+/// What the board shows, and what is selected and typed on it.
 #[derive(Debug, Default)]
 pub struct Board {
     rows: Vec<BoardRow>,
@@ -93,7 +93,7 @@ pub struct Board {
 const ID_CHARS: usize = 4;
 
 impl Board {
-    /// Replaces the rows. While somebody is choosing, no row moves except those that no longer need
+    /// Replaces the rows. While a person is choosing, no row moves except those that no longer need
     /// a person.
     pub fn update_rows(&mut self, mut rows: Vec<BoardRow>, ids: &[LoopId], is_choosing: bool) {
         if is_choosing || self.typing.is_some() {
@@ -119,7 +119,7 @@ impl Board {
         }
     }
 
-    /// Opens a text; one that is open already keeps its place and gets these lines.
+    /// Opens a page; one that is open already keeps its position and gets these lines.
     pub fn show_text(&mut self, kind: TextKind, id: LoopId, lines: Vec<String>) {
         match &mut self.open {
             Some(open) if open.kind == kind && open.id == id => open.lines = lines,

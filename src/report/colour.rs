@@ -1,6 +1,6 @@
-//! The colours of a text for people. Report code puts marks around words, and `cmd/print.rs` turns
+//! The colours of output for people. Report code puts marks around words, and `cmd/print.rs` turns
 //! them into terminal codes or removes them. A mark is a character that no language uses; cleaning
-//! removes such characters from foreign text. Without colours every page says the same.
+//! removes such characters from untrusted text. Without colours every page says the same.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -38,12 +38,12 @@ const WORDS: [(char, &str); 4] = [
     (QUIET, "cancelled|interrupted|claimed|unchecked"),
 ];
 
-/// Marks a text.
+/// Puts marks around a string.
 pub fn mark_text(mark: char, text: &str) -> String {
     if text.trim().is_empty() { text.to_owned() } else { format!("{mark}{text}{END}") }
 }
 
-/// Marks a text of little importance, such as a time or the name of a row.
+/// Marks a string of little importance, such as a time or the name of a row.
 pub fn mark_quiet(text: &str) -> String {
     mark_text(QUIET, text)
 }
@@ -79,7 +79,7 @@ pub fn mark_head(text: &str) -> String {
 
 /// Applies [`mark_head`] to each line of a page, a run or a demo, after the time that begins it.
 /// Lines that are indented further were said or printed by others, except those of iterations,
-/// which begin with a number. Of a line that `fold` breaks, only the first piece has colour.
+/// which begin with a number. If `fold` breaks a line, only the first piece has colour.
 pub fn mark_heads(text: &str, fold: impl Fn(&str) -> String) -> String {
     clean_text(text).split_inclusive('\n').map(|line| mark_folded_line(&fold(line))).collect()
 }
@@ -102,7 +102,7 @@ fn mark_folded_line(folded: &str) -> String {
     mark_quiet(time) + &line + more
 }
 
-/// The mark and the length of the word that a text begins with.
+/// The mark and the length of the word that a string begins with.
 fn word_at(text: &str) -> Option<(char, usize)> {
     for (mark, words) in &WORDS {
         if let Some(word) = words.split('|').find(|word| begins_with_word(text, word)) {
@@ -130,7 +130,7 @@ pub fn mark_message(text: &str, hint: Option<&str>, mark: char) -> String {
     }
 }
 
-/// Replaces the marks of a text with the terminal's codes, or removes them.
+/// Replaces the marks in a string with the terminal's codes, or removes them.
 pub fn paint_marks(text: &str, has_colour: bool) -> String {
     let mut painted = String::with_capacity(text.len());
     for character in text.chars() {
@@ -181,7 +181,7 @@ pub fn board_spans(text: &str) -> Line<'static> {
     spans.into()
 }
 
-/// The columns that a text takes, without its marks.
+/// The width of a string in columns, without its marks.
 pub fn visible_width(text: &str) -> usize {
     text.replace(is_mark, "").width()
 }

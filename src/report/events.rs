@@ -371,7 +371,8 @@ impl Live {
         (self.doing, self.until) = (None, None);
     }
 
-    /// The line at `now`, most important part first, because a narrow terminal cuts its end.
+    /// The line at `now`, with the most important part first, because a narrow terminal truncates
+    /// it.
     pub fn line(&self, now: DateTime<Utc>) -> String {
         let mut parts = vec![self.iteration.clone()];
         if let Some(doing) = &self.doing {

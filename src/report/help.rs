@@ -1,15 +1,16 @@
-//! The help pages: `crew --help`, `/crew:help`, `/crew:loop` without a task, and the text where
-//! there is no loop. The help of a single verb is generated from its options.
+//! The help pages: `crew --help`, `/crew:help`, `/crew:loop` without a task, and the message if
+//! there is no loop. The help of a single subcommand is generated from its options.
 
 use super::words;
 use engine::failure::Failure;
 use minijinja::context;
 use readers::parse::settings::options::KEYS;
 
-/// `crew --help`. A test checks that it lists each verb once.
+/// `crew --help`. A test checks that it lists each subcommand once.
 pub const TERMINAL: &str = include_str!("help/terminal.txt");
 
-/// The JSON schema of a settings file. `schema_tests.rs` writes it, and that of a fleet's files.
+/// The JSON schema of a settings file. `schema_tests.rs` writes it, and the one for a fleet's
+/// files.
 pub const SETTINGS_SCHEMA: &str = include_str!("../../docs/reference/crew.schema.json");
 /// The JSON schema of fleet.toml, and of the front matter of a task.
 pub const FLEET_SCHEMA: &str = include_str!("../../docs/reference/fleet.schema.json");
@@ -24,12 +25,12 @@ pub const START_ONE: &str = "crew run \"fix the tests\" --verify \"cargo test\" 
 pub const NO_LOOPS: &str = "no loops on this machine: crew run \"fix the tests\" --verify \"cargo test\" \
                             starts one,\ncrew demo shows one\n";
 
-/// The output of `crew status` where there is no loop.
+/// The output of `crew status` if there is no loop.
 pub fn no_loop_here() -> String {
     format!("no loop here: {}\n", START_ONE.replace("starts one, ", "starts one,\n"))
 }
 
-/// The same in a client; `start` is its command that starts a loop.
+/// The message in a client that there is no loop; `start` is its command that starts one.
 pub fn no_loop_in_a_session(start: &str) -> String {
     let hint = format!("{start} \"fix the tests\" --verify \"cargo test\" starts one");
     Failure::new("no loop belongs to this session or folder", hint).with_hint()

@@ -1,6 +1,6 @@
-//! The layout of text for a terminal: rows in columns that fit, and lines that are wrapped, folded
-//! or cut. A narrow terminal loses the columns of least worth, and one column takes the room that
-//! the others leave.
+//! The layout of output for a terminal: rows in columns that fit, and lines that are wrapped,
+//! folded or truncated. A narrow terminal loses the least important columns, and one column takes
+//! the space that the others leave.
 
 use super::colour;
 use chrono::{DateTime, FixedOffset, Utc};
@@ -12,7 +12,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// The fewest columns in which words are wrapped.
 const WORDS_MIN: usize = 12;
 
-/// One line for each row, none wider than `width`. Columns without a text are left out.
+/// One line for each row, none wider than `width`. Empty columns are left out.
 pub fn align_rows<const N: usize>(
     columns: [Column; N],
     rows: impl IntoIterator<Item = [String; N]>,
@@ -72,7 +72,7 @@ fn cut_cell(cell: &str, columns: usize) -> String {
     }
 }
 
-/// The beginning of a line that fits, with an ellipsis if it was cut.
+/// The beginning of a line that fits, with an ellipsis if it was truncated.
 pub fn fit_line(line: &str, columns: usize) -> String {
     if colour::visible_width(line) <= columns {
         return line.to_owned();
@@ -99,8 +99,9 @@ impl Reading {
     }
 }
 
-/// Breaks a text between words into lines of at most `columns`, and cuts it after `most` lines. A
-/// longer word is broken only in a script without spaces: a path must stay whole to be copied.
+/// Breaks a string between words into lines of at most `columns`, and truncates it after `most`
+/// lines. A longer word is broken only in a script without spaces: a path must stay whole to be
+/// copied.
 pub fn wrap_text(text: &str, columns: usize, most: usize) -> Vec<String> {
     let columns = columns.max(WORDS_MIN);
     let mut lines = Vec::new();
@@ -127,8 +128,8 @@ pub fn wrap_text(text: &str, columns: usize, most: usize) -> Vec<String> {
     lines
 }
 
-/// Breaks the long lines of a text of crew's own between words. The pieces are indented to the last
-/// column that begins in the first half of the screen, else to the beginning of the line.
+/// Breaks the long lines of one of crew's own pages between words. The pieces are indented to the
+/// last column that begins in the first half of the screen, else to the beginning of the line.
 pub fn fold_text(text: &str, columns: usize) -> String {
     let mut folded = String::new();
     for line in text.lines() {

@@ -1,6 +1,6 @@
-//! Texts of one line: the terms of a start, the result of a boundary, the status of a loop, worded
-//! in `templates/line.j2`; and the notice that calls a person to a terminal, with the code that
-//! each kind of terminal takes.
+//! Output of one line: the terms of a start, the result of a boundary, the status of a loop, worded
+//! in `templates/line.j2`; and the notice that calls a person to a terminal, with the code for each
+//! kind of terminal.
 
 use super::words::{self, list_commands};
 use chrono::{DateTime, FixedOffset};
@@ -20,7 +20,7 @@ use serde::Serialize;
 pub enum LoopLine {
     /// The terms under which the loop starts.
     Start,
-    /// The terms, in a session that takes the loop over.
+    /// The terms, in a session that takes over the loop.
     Resumed,
     /// The result of a boundary after which the loop continues.
     Boundary,
@@ -181,8 +181,9 @@ const WAIT_NOTED_S: i64 = 60;
 /// Looks up a variable's text; `None` if it is unset.
 pub type TextLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// The code that makes a terminal show a notice: OSC 777 for those that take it (VTE, foot, rxvt),
-/// else OSC 9, which other terminals take or ignore. `None` for one that takes neither.
+/// The code that makes a terminal show a notice: OSC 777 for those that support it (VTE, foot,
+/// rxvt), else OSC 9, which other terminals support or ignore. `None` for one that supports
+/// neither.
 pub fn terminal_notice(text: &str, variable: TextLookup<'_>) -> Option<String> {
     let term = variable("TERM").unwrap_or_default();
     if matches!(&*term, "dumb" | "linux") {
@@ -191,7 +192,7 @@ pub fn terminal_notice(text: &str, variable: TextLookup<'_>) -> Option<String> {
     let text = clean_text(&one_line(&format!("crew: {text}"), NOTICE_CHARS));
     let takes_777 = term.starts_with("foot") || term.starts_with("rxvt");
     Some(if takes_777 || variable("VTE_VERSION").is_some() {
-        // A semicolon would end the text.
+        // A semicolon would end the message.
         format!("\x1b]777;notify;crew;{}\x07", text.replace(';', ","))
     } else {
         format!("\x1b]9;{text}\x07")

@@ -1,4 +1,4 @@
-//! Turns values into words: lines and pages for people, JSON for programs. It is pure; `cmd`
+//! Turns values into output: lines and pages for people, JSON for programs. It is pure; `cmd`
 //! decides what is printed, and where.
 
 pub mod board;

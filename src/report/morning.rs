@@ -11,7 +11,7 @@ use engine::text::{clean_text, clock_time};
 use engine::view::{BoardGroup, LoopView, Page};
 use std::fmt::Write as _;
 
-/// The rows of the end of the page, and of the shell's prompt below it.
+/// The rows taken by the last part of the page, and by the shell's prompt below it.
 const ROWS_TAKEN: usize = 6;
 /// The maximum number of lines in a reason.
 const WHY_LINES: usize = 2;
@@ -83,8 +83,8 @@ pub fn render_morning(
     text + &format!("\nnext  {}\n", mark_text(STRONG, &clean_text(next)))
 }
 
-/// Sorts the loops by their places: a fleet's together, after all others. Reads the pages of those
-/// that need a person, and that of the first loop, which has the next command.
+/// Sorts the loops by their places: a fleet's loops together, after all others. Reads the pages of
+/// those that need a person, and the page of the first loop, which has the next command.
 fn sort_loops<'a>(facts: &[LoopView<'a>], read: &dyn Fn(&Loop) -> Page) -> Vec<MorningLoop<'a>> {
     let loops = facts.iter().map(|view| {
         let part = PLACES.iter().position(|group| *group == view.board_group()).unwrap_or_default();

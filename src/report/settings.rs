@@ -66,7 +66,7 @@ pub fn config_page(config: &ConfigPage<'_>) -> String {
     lines.join("\n")
 }
 
-/// The width of a column of these texts.
+/// The width of a column with these strings.
 fn width_of<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
     texts.map(|text| text.chars().count()).max().unwrap_or(0).min(WIDTH_MAX)
 }

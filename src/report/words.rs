@@ -41,14 +41,14 @@ pub fn list_commands<'a>(commands: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
-/// The commands that texts name for a terminal.
+/// The commands that messages name for a terminal.
 const FOR_A_TERMINAL: [&str; 11] = [
     "cancel", "config", "doctor", "fleet", "init", "pause", "resume", "set", "status", "tell",
     "trust",
 ];
 
-/// Cleans a text and rewrites crew's commands in it for a terminal where `crew` is not on `PATH`:
-/// `program` takes its place. `keeps_quotes` leaves quoted commands unchanged.
+/// Cleans a message and rewrites crew's commands in it for a terminal where `crew` is not on
+/// `PATH`: `program` replaces it. `keeps_quotes` leaves quoted commands unchanged.
 pub fn with_program_path(text: &str, program: &str, keeps_quotes: bool) -> String {
     let mut text = clean_text(text);
     let before_commands: &[&str] = if keeps_quotes { &[" "] } else { &[" ", "`"] };

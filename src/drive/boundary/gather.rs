@@ -1,5 +1,5 @@
-//! Gathers the facts of a boundary that take time: runs its checks batch by batch and reads
-//! the working tree. It holds no lock except the boundary's own, and judges nothing.
+//! Gathers the facts of a boundary that take time: runs its checks batch by batch and reads the
+//! working tree. It holds no lock except the boundary's own, and makes no judgement.
 
 use std::time::Duration;
 
@@ -178,7 +178,7 @@ struct CheckRuns<'a> {
 
 impl CheckRuns<'_> {
     /// Runs a check and reports it. `before` is what is remembered of the tests, which decides what
-    /// counts as not worse; before the first iteration nothing does.
+    /// counts as not worse; before the first iteration there is none.
     fn run_check(&self, check: &Check, before: Option<&mut TestMemories>) -> Option<CheckResult> {
         let ScratchTerms { home, subject, latest, stop, .. } = self.terms;
         (self.tell)(&RunEvent::CheckStarted(&check.run));
@@ -188,8 +188,8 @@ impl CheckRuns<'_> {
             && check.no_worse
             && result.verdict == Verdict::Failed
         {
-            // A run has looked before its first iteration, unless something kept it from that, such
-            // as the work of a cut-off attempt.
+            // A run has checked before its first iteration, unless something prevented that, such
+            // as the work of an interrupted attempt.
             let is_unseen = latest.is_some() || !subject.state.seen().checked_as_found();
             if let Some(here) = result.test_run.as_ref().filter(|run| is_unseen && run.ran_any()) {
                 remember_as_found(self.terms, check, here, before);

@@ -33,7 +33,7 @@ pub struct Within {
 }
 
 impl Within {
-    /// A time of their own; `why` is reported of a check that was cut.
+    /// A separate time limit; `why` is reported for a check that was ended by it.
     pub fn at_most(time: Duration, why: &str) -> Self {
         Self { deadline: Deadline::after(time), why: why.to_owned() }
     }
@@ -131,8 +131,9 @@ fn unknown_result(check: &Check, why: String, elapsed_ms: u64, tail: &str) -> Ch
     }
 }
 
-/// The `PATH` of a check, if it is not that of this process. In the scratch folder the folders of
-/// the checkout are those of the scratch folder: a changed program must not judge itself.
+/// The `PATH` of a check, if it differs from this process's. In the scratch folder, entries inside
+/// the checkout are replaced with those of the scratch folder: a changed program must not judge
+/// itself.
 fn search_path(home: &Home, subject: &Loop, folder: &Path) -> Option<String> {
     let own = subject.state.owner().search_path.clone();
     let checkout = &subject.place.checkout;
@@ -149,7 +150,7 @@ fn search_path(home: &Home, subject: &Loop, folder: &Path) -> Option<String> {
 }
 
 // Checks whose program is missing: what the start reports about them, and what the check's own
-// failure shows. Only files are looked at; nothing runs.
+// failure shows. Only files are examined; nothing runs.
 
 /// Refuses a check that names a program not on `PATH`; reports files that do not exist yet.
 pub fn missing_at_the_start(place: &Place, checks: &[Check]) -> Result<Option<String>> {
@@ -186,7 +187,7 @@ fn may_come_to_be(place: &Place) -> bool {
     env::search_path().iter().any(|folder| folder.starts_with(&place.checkout))
 }
 
-/// Why no agent can make a check pass that found no program: what is missing is outside the
+/// Why no agent can make a check pass whose program was not found: it is missing outside the
 /// checkout. A path in the checkout may be made later, and so may a program of the project's
 /// package or of a `PATH` folder in the checkout.
 fn missing_at_its_end(subject: &Loop, check: &Check, output: &str) -> Option<String> {

@@ -22,7 +22,7 @@ use world::store::Home;
 /// The longest that one process waits for another that works in the same folder.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 /// The shortest time between two states of the tree. Tools that compare times in whole seconds, as
-/// Python does with its compiled files, would take the second for the first.
+/// Python does with its compiled files, would mistake the second for the first.
 const APART: Duration = Duration::from_millis(1100);
 
 /// In place of a limit that is switched off. Each check still has its own.

@@ -71,9 +71,9 @@ fn try_checks(
     }))
 }
 
-/// Adds what a check said about its tests as the loop found them to what is remembered, unless that
-/// is known. `here` is what the check said in the working tree. Nothing is added where it cannot
-/// run on what the agent left, or says worse of that than `here`.
+/// Adds a check's result on the original tests to the remembered ones, unless it is known. `here`
+/// is its result in the working tree. Nothing is added if the check cannot run on the agent's work,
+/// or if its result there is worse than `here`.
 pub fn remember_as_found(
     terms: ScratchTerms<'_>,
     check: &Check,
@@ -108,7 +108,7 @@ fn run_as_found(
     Ok(tests_of(scratch.run_check(check)?))
 }
 
-/// The tests of a run that came to its end.
+/// The tests of a run that finished.
 fn tests_of(result: CheckResult) -> Option<TestRun> {
     let is_whole = matches!(result.verdict, Verdict::Passed | Verdict::Failed);
     result.test_run.filter(|run| is_whole && run.ran_any())

@@ -84,8 +84,8 @@ pub fn remove_loops(home: &Home, loops: &[Loop]) -> Cleaned {
     cleaned
 }
 
-/// Takes the record of one of them out of the store, where starts are kept out of its working tree.
-/// Returns its bytes.
+/// Takes the record of one of these loops out of the store, while starts are kept out of its
+/// working tree. Returns its size in bytes.
 fn take_out(home: &Home, id: &LoopId, is_kept_from_starts: bool) -> Result<u64> {
     let held = store::hold_loop(home, id, store::LOCK_WAIT)?;
     let boundary = store::boundary_lock(home, id, store::LOCK_WAIT)?;
@@ -104,7 +104,7 @@ fn take_out(home: &Home, id: &LoopId, is_kept_from_starts: bool) -> Result<u64> 
     Ok(bytes)
 }
 
-/// Finishes removals that were cut off. Returns why something is still there.
+/// Finishes removals that were interrupted. Returns why something could not be removed.
 pub fn finish_removals(home: &Home) -> Vec<Error> {
     removal::remove_taken(home).into_iter().map(|(id, error)| not_gone(&id, error)).collect()
 }

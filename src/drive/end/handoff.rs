@@ -62,7 +62,8 @@ pub fn for_the_next(home: &Home, record: &Loop) -> Option<PathBuf> {
     }
 }
 
-/// The same page and its text, of which nothing is written: where no new one is needed, the newest.
+/// The handoff page for the next worker and its text, without writing anything: the newest page, if
+/// no new one is needed.
 pub fn text_for_the_next(home: &Home, record: &Loop) -> Option<(PathBuf, String)> {
     next_page(home, record).map(|(page, _)| page).or_else(|| view::newest_handoff(record))
 }
@@ -116,8 +117,8 @@ pub(super) fn put_page(
     Ok((view::write_handoff(record, &file_name(kind, now), &text)?, text))
 }
 
-/// The text of a new page; `words` is its author's text on what was done. A page of crew's own
-/// repeats the words of one that nobody has read, because only the newest page is.
+/// The text of a new page; `words` is its author's summary. One of crew's own pages repeats an
+/// unread summary, because only the newest page is read.
 fn new_text(record: &Loop, page: &Page, words: &str, kind: &str, now: DateTime<Utc>) -> String {
     let is_crews = words.is_empty() && page.has_unread_handoff;
     let unread = if is_crews { view::newest_handoff(record) } else { None };

@@ -1,5 +1,5 @@
-//! Examines this machine, and changes nothing but the scratch folder. Each thing that is looked at
-//! reports its findings, with what to do about them; one failed look does not stop the others.
+//! Examines this machine, and changes nothing except the scratch folder. Each part reports its
+//! findings, with what to do about them; if one part fails, the others still run.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -329,8 +329,8 @@ struct SeenClient {
     lacks_crew: bool,
 }
 
-/// Looks at the client. `other`: the agent that `crew run` works with if it is not the client's;
-/// `was_given`: a session was given the plugin, and nobody installed it.
+/// Examines the client. `other`: the agent that `crew run` works with if it is not the client's;
+/// `was_given`: the plugin was passed to a session, and was never installed.
 fn examine_client(
     here: &Path,
     named: Option<&Path>,
@@ -439,7 +439,7 @@ fn check_plugin(
     }
 }
 
-/// The folder of the plugin, and if it holds one of whatever version the program in it.
+/// The folder of the plugin and, if it contains a plugin of any version, its program.
 fn check_plugin_folder(folder: &Path, here: &Path, found: &mut Findings) {
     let text = |name: &str| disk::read_text(&folder.join(name), TEXT_BYTES).ok().flatten();
     let hooks = text(HOOKS)

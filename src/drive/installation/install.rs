@@ -1,8 +1,8 @@
 //! Installs the plugin for a person, and undoes exactly that. The plugin's folder is written
-//! completely beside its place and then exchanged with what is there; a folder that holds anything
-//! crew does not write (a checkout, a person's notes) is never touched. Everything in the client's
-//! own files is done by the client's own commands, but for its status line, an entry in the
-//! person's settings that is made and taken back here; another entry is left alone.
+//! completely beside its place and then exchanged with the existing one; a folder with any file
+//! that crew does not write (a checkout, a person's notes) is never touched. Everything in the
+//! client's own files is done by the client's own commands, except its status line, an entry in the
+//! person's settings that is added and removed here; a different entry is left alone.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ pub fn no_home() -> Failure {
 
 /// The largest settings file that is read.
 const SETTINGS_BYTES: u64 = 4 << 20;
-/// More files than the plugin folder of any crew version holds.
+/// More files than the plugin folder of any crew version has.
 const FILES_MAX: usize = 1000;
 /// The largest manifest that is read.
 const MANIFEST_BYTES: u64 = 64 << 10;
@@ -109,7 +109,7 @@ fn public_address(address: &str) -> Result<String> {
             "give one such as https://HOST/OWNER/crew.git"
         );
     }
-    // Without `.git` at its end the client takes an address for a single file to fetch.
+    // Without a final `.git` the client reads an address as a single file to fetch.
     let whole = address.trim_end_matches('/');
     let is_git = Path::new(whole).extension().is_some_and(|ending| ending == "git");
     Ok(if is_git { whole.to_owned() } else { format!("{whole}.git") })
@@ -190,8 +190,8 @@ struct Client {
 }
 
 impl Client {
-    /// The client that is to run these commands. Where there is none the error reports what is
-    /// done, and names the commands.
+    /// The client that is to run these commands. If there is none, the error reports what is done,
+    /// and names the commands.
     fn find_client(named: Option<&Path>, done: &str, commands: &[Vec<&str>]) -> Result<Self> {
         let program = client::find_program(named, PRODUCT.program).ok_or_else(|| {
             let lines = commands.iter().map(|words| {
@@ -247,7 +247,7 @@ fn write_plugin() -> Result<WrittenPlugin> {
     let laid = write_folder(&new, &program)
         .and_then(|()| tree::exchange_folders(&new, &folder))
         .with_context(|| format!("cannot write the plugin into {}", folder.display()));
-    // The half-made one, or the one that was there before.
+    // The incomplete one, or the one that was there before.
     let removed = tree::remove_folder(&new);
     laid?;
     removed.with_context(|| format!("cannot remove {}", new.display()))?;

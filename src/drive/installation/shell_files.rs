@@ -1,7 +1,7 @@
-//! What `crew install` may put into a person's home for their shell: completions and manual pages.
-//! Each file has a mark. One without it is somebody else's, and is neither replaced nor removed.
-//! The completions ask the crew that is there at the first Tab, so they fit each later version. No
-//! file of a shell's own settings is changed.
+//! The files that `crew install` may put into a person's home for their shell: completions and
+//! manual pages. Each file has a mark. A file without it is not crew's, and is neither replaced nor
+//! removed. The completions ask the crew program that is installed at the first Tab, so they fit
+//! each later version. No shell configuration file is changed.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use world::files::disk::{self, Durability};
 const MARK: &str = "written by crew install, removed by crew uninstall";
 /// The largest file that is searched for the mark.
 const FILE_BYTES: u64 = 1 << 20;
-/// More manual pages than a person's own folder holds.
+/// More manual pages than a person's own folder has.
 const PAGES_MAX: usize = 100_000;
 
 /// The completions of bash, zsh and fish, and the folder of a person's own manual pages.
@@ -47,7 +47,7 @@ pub fn manual_page(command: Command) -> Man {
 }
 
 /// Places the completions of a shell, and the manual pages of these commands. Returns the files
-/// that are there now, and those of somebody else that are in their places.
+/// that exist now, and other people's files that are in their places.
 pub fn place_files(shell: &str, commands: Vec<Command>) -> Result<[Vec<PathBuf>; 2]> {
     let [bash, zsh, fish, man] = shell_folders().ok_or_else(no_home)?;
     let mut all = match shell {

@@ -91,8 +91,8 @@ pub fn examine_cluster(
     Ok(Examination { facts, rows, findings: found.into_sorted() })
 }
 
-/// Whether an address holds a secret: every user of a node sees the words of a command. The user
-/// before the host of ssh is not a secret.
+/// Whether an address contains a secret: every user of a node can see the arguments of a command.
+/// The user before the host of ssh is not a secret.
 fn is_secret(url: &str) -> bool {
     url.starts_with("http") && without_secrets(url) != url
 }
@@ -231,7 +231,7 @@ pub fn slurm_call<'a>(host: Option<&str>, command: &str, folder: &Path) -> Call<
     Call::of(&words[0], folder).args(&words[1..])
 }
 
-/// Runs such a command to its end. An error has the last line that it printed, and a hint.
+/// Runs a client command until it exits. An error has the last line that it printed, and a hint.
 pub fn run_call(call: Call<'_>, host: Option<&str>, stop: Stop<'_>) -> Result<()> {
     let ended = finish_call(call, host, stop)?;
     if ended.cause() == ExitCause::Exit(0) {

@@ -43,8 +43,8 @@ pub fn run_companion(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     serve_ticket(home, &id, hook, &wakes::register_companion(home, session_id)?)
 }
 
-/// The fallback for a session that has been idle for a while. If its loop is due at some time and
-/// no living process has the ticket, this process takes it over.
+/// The fallback for a session that has been idle for a while. If its loop is due at a known time
+/// and no running process has the ticket, this process takes it over.
 pub fn idle_fallback(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     let Some((session_id, id)) = wakeable_loop(home, hook) else { return Ok(EventResult::Silent) };
     let held = store::hold_loop(home, &id, LOCK_WAIT)?;
@@ -65,7 +65,7 @@ fn wakeable_loop<'a>(home: &Home, hook: &'a Hook<'_>) -> Option<(&'a str, LoopId
         return None;
     }
     let session_id = hook.session_id().as_deref()?;
-    // A record that cannot be read wakes nobody; the stop itself reports it.
+    // A record that cannot be read causes no wake; the stop itself reports it.
     let record = session_loop(home, hook).ok().flatten().filter(is_at_work)?;
     Some((session_id, record.id))
 }
@@ -130,11 +130,11 @@ fn redeem_ticket(
     let held = store::hold_loop(home, id, LOCK_WAIT)?;
     let WakeFile::Ticket(ticket) = wakes::read_wake_file(file)? else { return Ok(VOID) };
     let mut record = held.load()?;
-    // The ticket is left for the boundary, which sees from it that nobody was woken.
+    // The ticket is left for the boundary, which sees from it that there was no wake.
     if store::pending_request(home, id).is_some() {
         return Ok(VOID);
     }
-    // Messages to the agent and new limits change the record, but not what is waited for.
+    // Messages to the agent and new limits change the record, but not the reason for the wait.
     let valid = is_at_work(&record)
         && is_ours(&record, hook)
         && record.state.counts().boundaries() == ticket.boundaries
@@ -195,9 +195,9 @@ fn wait_longer(
     Ok(None)
 }
 
-// The model's service failed the agent. The client takes no answer to that, but this process may
-// stay alive beside the session and wake it: after a wait for an error that passes, at once for a
-// request that was refused because of its content. If nobody is at the client, nothing may sleep:
+// The model's service failed the agent. The client ignores an answer to that, but this process may
+// continue beside the session and wake it: after a wait for a temporary error, at once for a
+// request that was refused because of its content. If nobody is at the client, no process may wait:
 // there the loop ends and can be resumed.
 
 /// Records the failure, and waits if waiting helps, to wake the agent.
@@ -254,11 +254,11 @@ pub fn handle_failure(
 /// How long the other handler may take to record the wait.
 const RECORDED_WITHIN: Duration = Duration::from_secs(10);
 
-/// The loop of this session, once it waits for the model's service or is over because that refused
-/// it, for a notice on the user's terminal; `None` if nobody watches, or if it is neither. The
-/// client shows nothing of a hook's answer to a failed request, and lets only a hook that it waits
-/// for send a notice (tried on 2.1.197 and 2.1.330): the handler beside the waiting one does that.
-/// It records nothing.
+/// The loop of this session, once it waits for the model's service or ended because the service
+/// refused a request, for a notice on the user's terminal; `None` if no user is there, or in any
+/// other state. The client shows nothing of a hook's answer to a failed request, and lets only a
+/// hook that it waits for send a notice (tried on 2.1.197 and 2.1.330): the handler beside the
+/// waiting one does that. It records nothing.
 pub fn handle_notice(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     let Some(record) = owned_or_last(home, hook)? else { return Ok(EventResult::Silent) };
     // The other handler may have just ended it.

@@ -102,9 +102,9 @@ pub fn handle_dialog(home: &Home, hook: &Hook<'_>, tool: Option<&str>) -> Result
     Ok(EventResult::AtDialog(Box::new(record)))
 }
 
-/// The transcript, of the session or of a subagent, whose agent waits for a tool, and the call: of
-/// those where `tool` waits, or else any, the one that was written to last. If none says so, the
-/// session's.
+/// The transcript, of the session or of a subagent, whose agent waits for a tool, and the call:
+/// among those where `tool` waits, or else all, the one that was written to last. If none says so,
+/// the session's.
 fn pending_call(hook: &Hook<'_>, tool: Option<&str>) -> Option<(PathBuf, Option<PendingCall>)> {
     let (main, reader) = hook.readable_transcript()?;
     let folder = (*reader.agents())(main);
@@ -126,7 +126,7 @@ fn pending_call(hook: &Hook<'_>, tool: Option<&str>) -> Option<(PathBuf, Option<
     }
 }
 
-/// Changes what is kept for people, in a loop that still works.
+/// Changes what is kept for people, in a loop that is still at work.
 fn change_loop(
     home: &Home,
     id: &LoopId,

@@ -1,7 +1,7 @@
 //! Commands that the user typed while the agent worked. The client keeps them until its turn ends,
-//! which a loop postpones to its own end. So the boundary obeys them as it finds them in its
-//! transcript, and what the client delivers later is answered in one line. Commands from before the
-//! loop, and those that are not crew's, are left alone.
+//! which a loop postpones until its own end. So the boundary carries them out as it finds them in
+//! the transcript, and when the client delivers them later, the answer is one line. Commands from
+//! before the loop, and other plugins' commands, are left alone.
 
 use anyhow::{Error, Result};
 
@@ -15,10 +15,10 @@ use readers::parse::requests::{SessionRequest, TypedRequest};
 use world::files::disk;
 use world::store::{self, Home};
 
-/// The most that is read of the transcript at once.
+/// The maximum number of bytes read of the transcript at once.
 const BYTES: u64 = 32 << 20;
 
-/// Continues to read the transcript, and leaves the queued requests where all requests are found.
+/// Continues to read the transcript, and leaves the queued requests in the place for all requests.
 /// If nobody is at the client, prompts come from a program, in the sequence it wants.
 pub fn read_queue(home: &Home, before: &Loop, hook: &Hook<'_>, queue: &mut Queue) -> Result<()> {
     if !read_on(before, hook, queue) {
@@ -96,8 +96,8 @@ pub fn cancel_reason(raw: &str) -> Option<&str> {
     Some(quoted.unwrap_or(raw).trim()).filter(|reason| !reason.is_empty())
 }
 
-/// The command that the client delivers now, if it was obeyed before and not revoked since; then it
-/// is not expected again.
+/// If the command that the client now delivers was already carried out, and not revoked since,
+/// returns it and stops expecting it.
 pub fn was_obeyed(
     home: &Home,
     record: &Loop,

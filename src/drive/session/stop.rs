@@ -33,9 +33,9 @@ use world::process::{identity, signals};
 use world::store::wakes::{self, Companion, Ticket, WakeFile};
 use world::store::{self, Held, Home, LOCK_WAIT, hash, view};
 
-/// How long a client under load needs, from the end of a companion, to take its wake. If the hook's
-/// answer arrives at the same time, 2.1.197 takes the answer first and ends its session (3 of 14
-/// beside a busy machine).
+/// How long a client under load needs, from the end of a companion, to handle its wake. If the
+/// hook's answer arrives at the same time, 2.1.197 handles the answer first and ends its session (3
+/// of 14 on a busy machine).
 const WAKE_TAKEN: Duration = Duration::from_millis(20);
 
 /// The result of a stop.
@@ -61,7 +61,8 @@ pub fn open_ours(home: &Home, hook: &Hook<'_>) -> Result<Option<Open>> {
     Ok((!is_paused && is_ours(&open.before, hook)).then_some(open))
 }
 
-/// Judges a stop, and obeys what the user queued. An error means that the stop must be let through.
+/// Judges a stop, and carries out what the user queued. An error means that the stop must be
+/// allowed.
 pub fn handle_stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<EventResult> {
     let Some(open) = open_ours(home, hook)? else { return Ok(EventResult::Silent) };
     let digest = stop_digest(hook, stopped);
@@ -221,10 +222,10 @@ pub fn is_ours(record: &Loop, hook: &Hook<'_>) -> bool {
         && identity::find_client(hook.is_owner()).is_some_and(|client| owner_is(owner, &client))
 }
 
-/// The same words under the same prompt, from a process that was already running when the last
-/// boundary was recorded, belong to that boundary's own stop: the plugin may be loaded twice, and
-/// the client starts all hooks of a stop together. A later stop comes at least one model answer
-/// later.
+/// Whether this is the stop that the last boundary already handled: the same words under the same
+/// prompt, from a process that was already running when that boundary was recorded. The plugin may
+/// be loaded twice, and the client starts all hooks of a stop together. A later stop comes at least
+/// one model answer later.
 fn is_same_stop(record: &Loop, digest: &str) -> bool {
     let Some(mark) = &record.state.session().last_stop else { return false };
     mark.digest == digest
@@ -278,7 +279,7 @@ fn paused_boundary(after: Loop) -> Boundary {
 
 /// Waits until the client has seen the end of the companion that has the ticket, because its wake
 /// counts only if it comes before our answer. An unused ticket is taken back. A request that came
-/// since is obeyed, because nobody else will see it before the next turn.
+/// since is carried out now, because it would otherwise wait until the next turn.
 fn await_wake(
     home: &Home,
     hook: &Hook<'_>,
@@ -326,13 +327,14 @@ fn await_wake(
 const IN_HAND: i64 = 2;
 /// How long a companion is waited for.
 const COMPANION_WAIT: Duration = Duration::from_secs(2);
-/// How much of a transcript's end holds most turns. More is read only for a turn that does not fit.
+/// How many bytes at the end of a transcript contain most turns. More is read only for a longer
+/// turn.
 const TURN_BYTES: u64 = 128 << 10;
 
-/// The companion that starts the next turn after `row` continuations in a row without a tool call;
-/// `None` if the loop continues in this turn. The error is the end of a loop that has no next turn:
-/// the client would override the hook and no companion waits, or the loop must wait where nobody is
-/// at the client.
+/// The companion that starts the next turn after `row` consecutive continuations without a tool
+/// call; `None` if the loop continues in this turn. The error is the end of a loop that has no next
+/// turn: the client would override the hook and no companion waits, or the loop must wait where
+/// nobody is at the client.
 fn next_turn(
     home: &Home,
     hook: &Hook<'_>,
@@ -349,7 +351,7 @@ fn next_turn(
             let reason = EndReason::CannotAwaitTurn(turn.why.clone());
             Err(Ending::new(Outcome::Interrupted, reason))
         }
-        // A companion that is late costs no wait: the idle fallback takes it over.
+        // A late companion costs no wait: the idle fallback takes its ticket over.
         (Decision::Continue, Some(_)) | (Decision::Hold(Hold::Background(_)), _)
             if hook.may_wake() =>
         {
@@ -440,7 +442,7 @@ struct BackgroundWait {
     has_worked: bool,
 }
 
-/// Updates the memory of background tasks and returns what is waited for, if anything.
+/// Updates the memory of background tasks and returns the task that the loop waits for, if any.
 fn background_wait(
     tasks: &[Task],
     used_a_tool: bool,

@@ -1,6 +1,6 @@
-//! From the name of an agent to the command that is started: an agent that crew knows, one from the
-//! settings, or one that is like another. The contract keeps the result. Refuses a name that nobody
-//! has, a program that is missing, and a fallback that could never help.
+//! From the name of an agent to the command that is started: a built-in agent, one from the
+//! settings, or one that is like another. The contract keeps the result. Refuses an unknown name, a
+//! missing program, and a fallback that could never help.
 
 use std::path::Path;
 use std::time::Duration;
@@ -128,7 +128,7 @@ fn at_origin(origin: &ValueOrigin, what: &str) -> String {
 const LOGIN: Duration = Duration::from_secs(20);
 /// The word for no fallback.
 const NONE: &str = "none";
-/// The most of what it prints then, in characters.
+/// The maximum number of characters kept of what it then prints.
 const SAID_CHARS: usize = 200;
 /// The hint for every fallback that is refused.
 const LEAVE_OUT: &str = "name other fallbacks, or none: --fallback none";

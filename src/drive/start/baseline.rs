@@ -43,7 +43,7 @@ pub fn run_baseline(
         view::record_step(home, &record, event);
         sink.borrow_mut().on_event(event);
     };
-    // What an attempt left that was cut off is the agent's work, never what the loop found.
+    // The work of an interrupted attempt is the agent's, and never part of what the loop found.
     let is_remembered = !was_begun || tree::is_remembered(home, &record);
     let is_as_found = is_remembered && tree::is_as_found(home, &record);
     let results = gather::run_checks(home, &record, &stop, &tell);

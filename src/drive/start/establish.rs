@@ -83,9 +83,9 @@ impl HeldPointers {
     }
 }
 
-/// Makes the loop and records its start. The result still holds its lock, and has the notes for the
-/// user, one of them for each loop that had to end. `None` when this same command has started the
-/// loop that is there.
+/// Creates the loop and records its start. The result still holds its lock, and has the notes for
+/// the user, one of them for each loop that had to end. `None` if this same command has already
+/// started the loop.
 pub fn establish_loop(
     home: &Home,
     prepared: Prepared,

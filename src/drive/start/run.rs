@@ -1,6 +1,6 @@
-//! Starts a loop of fresh processes: what was typed and the settings become its contract, and the
-//! agent is looked for before anything is written. The checks run once before the first iteration,
-//! because what they prove at the end depends on their result before it.
+//! Starts a loop of fresh processes: the command line and the settings become its contract, and the
+//! agent is searched for before anything is written. The checks run once before the first
+//! iteration, because the proof at the end depends on their result before it.
 
 use std::path::{Path, PathBuf};
 
@@ -55,7 +55,7 @@ pub fn prepare_run(home: &Home, arguments: RunArgs, folder: &Path) -> Result<Pre
     Ok(prepared)
 }
 
-/// The same at a place that is known, with its settings.
+/// Prepares a start at a known place, with its settings.
 pub fn prepare_at(
     home: &Home,
     mut arguments: RunArgs,
@@ -335,8 +335,8 @@ pub fn begin_run(
     run_baseline(home, record, false, signals, sink)
 }
 
-/// The loop of the same task that had this working tree before: one that was killed left its work
-/// there, which is nobody's draft.
+/// The loop of the same task that had this working tree before: if it was killed, the work it left
+/// there is not a user's draft.
 fn earlier_of(home: &Home, task: &TaskOfFleet, place: &Place) -> Option<LoopId> {
     let id = read_pointer(&home.checkout_pointer(&place.checkout)).ok()??;
     let found = store::load(home, &id).ok()?;
@@ -344,7 +344,7 @@ fn earlier_of(home: &Home, task: &TaskOfFleet, place: &Place) -> Option<LoopId> 
 }
 
 /// Lists the user's own files before the first commit, and returns notes about them. If they cannot
-/// be listed the loop ends: later nobody could tell them from the agent's work.
+/// be listed the loop ends, because later they could not be distinguished from the agent's work.
 fn before_commits(home: &Home, record: &Loop, signals: &Signals) -> Result<Vec<String>> {
     let git = record.contract.run.as_ref().map(|run| run.git.clone()).unwrap_or_default();
     if !git.commit || record.place.repository.is_none() {

@@ -1,7 +1,7 @@
-//! From the words of a command and the settings of a working tree to the terms of a loop: the
-//! contract, or one clear reason for a refusal. Reports what of the project's file is not trusted,
-//! and refuses a start that would depend on it. Settings are read at the start (a resume reads what
-//! the contract lacks); the contract holds a copy.
+//! From the command line and the settings of a working tree to the terms of a loop: the contract,
+//! or one clear reason for a refusal. Reports what in the project's file is not trusted, and
+//! refuses a start that would depend on it. Settings are read at the start (a resume reads what the
+//! contract lacks); the contract keeps a copy.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -41,8 +41,8 @@ pub const WITHOUT_PROJECT: &str =
 pub struct LoadedSettings {
     /// Without the typed tier.
     pub layers: Layers,
-    /// The name of the client for which a project can have set the variables; `None` where nobody
-    /// but the user can.
+    /// The name of the client for which a project may have set the variables; `None` if only the
+    /// user can.
     client: Option<&'static str>,
     /// The working tree.
     checkout: PathBuf,
@@ -52,7 +52,7 @@ pub struct LoadedSettings {
     pub project_file: PathBuf,
     /// Everything in the project's file that needs trust, trusted or not.
     pub needs: Vec<TrustRequest>,
-    /// The part of it that nobody has trusted.
+    /// The part of it that is not trusted yet.
     pub untrusted: Vec<TrustRequest>,
     /// Keys that were ignored: one sentence each.
     pub warnings: Vec<String>,
@@ -66,7 +66,7 @@ impl LoadedSettings {
         is_own || NAMES.contains(&name)
     }
 
-    /// The same for a session of `client`: a project can set variables for it, so they must not
+    /// The source for a session of `client`: a project can set variables for it, so they must not
     /// name an account or make the project's settings trusted.
     pub fn in_a_session(mut self, client: &'static str) -> Self {
         self.client = Some(client);
@@ -145,8 +145,8 @@ fn check_recipe_files(checkout: &Path, recipe: &Recipe) -> Result<()> {
     Ok(())
 }
 
-/// Refuses settings of the project that nobody has trusted, with the file and how to trust it.
-/// `without` is what else can be done. Returns a note where a variable trusts them.
+/// Refuses untrusted settings of the project, with the file and how to trust it. `without` is the
+/// alternative. Returns a note if a variable trusts them.
 pub fn refuse_untrusted(
     home: &Home,
     known: &LoadedSettings,
@@ -272,9 +272,9 @@ pub fn build_contract(
     Ok(contract)
 }
 
-/// The typed promise, else the one the task names, else that of the settings, else the built-in
-/// word. The task overrides the files: an agent that reads one promise and is held to another can
-/// never keep it.
+/// The typed promise, else the one the task names, else the one in the settings, else the built-in
+/// word. The task overrides the files: an agent that reads one promise and has to keep another
+/// never can.
 fn build_promise(arguments: &LoopArgs, settings: &Settings, task: &str) -> Result<Option<Promise>> {
     if arguments.terms.no_promise {
         return Ok(None);
@@ -329,8 +329,8 @@ const ALL_BYTES: u64 = 16 << 20;
 /// have.
 const NAMES_MAX: usize = 5000;
 
-/// Finds the checks that fit the files in the folder. A file that cannot be read, or whose name
-/// has characters that nobody sees, does not count.
+/// Finds the checks that fit the files in the folder. A file that cannot be read, or whose name has
+/// invisible characters, does not count.
 pub fn detect_project(folder: &Path) -> Detection {
     let mut paths = Vec::new();
     for below in FOLDERS {

@@ -88,7 +88,7 @@ fn branch_dir(checkout: &Path, branch: &str) -> String {
     }
 }
 
-/// Refuses typed git steps outside a git repository, and notes those of the settings.
+/// Refuses typed git steps outside a git repository, and notes those from the settings.
 pub fn without_git(
     options: &ProcessOptions,
     steps: &GitSteps,
@@ -172,7 +172,7 @@ pub fn unlisted_fault(fault: GitFault) -> GitFault {
     GitFault { cause, ..fault }
 }
 
-/// Lists the user's own files, if nobody has yet; returns what to report about them.
+/// Lists the user's own files, unless they are listed already; returns what to report about them.
 pub fn drafts_of(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<Vec<String>, GitFault> {
     let Some(trusted) = &record.trusted else { return Ok(Vec::new()) };
     if drafts_are_listed(home, &record.id) {

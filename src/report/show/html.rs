@@ -26,7 +26,7 @@ const TEMPLATE: &str = include_str!("story.html.j2");
 const MANY: usize = 1_000;
 /// The maximum number of characters in an agent's words.
 const SAID_CHARS: usize = 300;
-/// The same where there are many iterations.
+/// The maximum number of characters of an agent's words, if there are many iterations.
 const SAID_CHARS_OF_MANY: usize = 60;
 /// The maximum number of bars of a chart; beyond that, iterations in a row share one.
 const BARS_MAX: usize = 240;
@@ -175,7 +175,7 @@ fn other_events(known: &StoryPage<'_>) -> Vec<(String, String)> {
     lines
 }
 
-/// Escapes a text for HTML. What is between two backticks of a line becomes code.
+/// Escapes a string for HTML. Whatever is between two backticks on a line becomes code.
 fn with_code(text: &str) -> String {
     let escaped = escape_html(text);
     let (mut html, mut rest) = (String::new(), escaped.as_str());
@@ -190,8 +190,8 @@ fn with_code(text: &str) -> String {
     html + rest
 }
 
-/// Escapes a text for HTML: no character of it can end or open a tag or an attribute, or reverse
-/// the direction of the text around it.
+/// Escapes a string for HTML: no character of it can end or open a tag or an attribute, or reverse
+/// the writing direction around it.
 fn escape_html(text: &str) -> String {
     clean_text(text)
         .replace('&', "&amp;")
