@@ -45,11 +45,11 @@ client:
 
 # the pictures in docs/pictures, from real runs; needs tmux, and chromium for that of a page
 pictures:
-    CREW_PICTURES=1 cargo test --test it -- --include-ignored the_picture_of
+    CREW_PICTURES=1 cargo test --test it -- --include-ignored picture_shows_real_output
 
 # the lists and the schemas in docs/reference, from the code
 reference:
-    CREW_REFERENCE=write cargo test --bin crew -- the_reference_is_what the_schemas_are
+    CREW_REFERENCE=write cargo test --bin crew -- the_reference_matches the_schemas_match
 
 # a copy of the checkout with an addition to each of those lists: its test has to fail
 reference-in-a-copy:

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn the_help_names_every_verb_once_and_fits_a_terminal() {
+fn the_help_names_every_subcommand_once_and_fits_a_terminal() {
     let command = Cli::command();
     let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set());
     let mut verbs: Vec<&str> = verbs.map(Command::get_name).collect();

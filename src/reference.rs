@@ -38,7 +38,7 @@ fn blocks() -> Vec<(&'static str, Vec<Block>)> {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a test may write the pages of its checkout")]
-fn the_reference_is_what_the_code_says() {
+fn the_reference_matches_the_code() {
     let writes = std::env::var_os("CREW_REFERENCE").is_some_and(|mode| mode == "write");
     let mut stale = Vec::new();
     for (name, blocks) in blocks() {

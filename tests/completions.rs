@@ -86,7 +86,7 @@ fn world_with_a_loop() -> (FleetWorld, String) {
 }
 
 #[test]
-fn loops_fleets_and_tasks_are_completed_where_a_command_takes_them() {
+fn loops_fleets_and_tasks_are_completed_where_a_command_accepts_them() {
     let (world, id) = world_with_a_loop();
     let (sandbox, id) = (&world.sandbox, id.as_str());
     let all = format!("{id} repo repo/a");

@@ -165,7 +165,7 @@ fn the_hint_helps_if_another_loop_is_in_the_way() {
 }
 
 #[test]
-fn every_option_that_crews_own_texts_name_exists() {
+fn every_option_that_crews_messages_name_exists() {
     let sandbox = Sandbox::new();
     let named = pattern(r"\bcrew (fleet [a-z]+|[a-z]+)((?: [^`;,()·\n]*?)?)(?:[`;,()·\n]|\\n|$)");
     let option = pattern(r"(?:^| )(--[a-z][a-z-]+)");

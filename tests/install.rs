@@ -442,7 +442,7 @@ fn a_plugin_folder_that_contains_other_files_is_never_touched() {
 }
 
 #[test]
-fn without_an_address_that_of_the_package_is_used() {
+fn without_an_address_the_packages_address_is_used() {
     let sandbox = Sandbox::new();
     with_a_stand_in(&sandbox);
     std::fs::write(sandbox.home().join("market"), "[]").unwrap();

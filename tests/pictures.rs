@@ -104,7 +104,7 @@ fn typed(sandbox: &Sandbox, words: &str) -> String {
 }
 
 #[test]
-fn the_picture_of_a_session() {
+fn the_session_picture_shows_real_output() {
     let sandbox = Sandbox::new();
     sandbox.put_crew_on_the_path();
     let told = typed(&sandbox, "demo --fast");
@@ -176,7 +176,7 @@ fn invoices() -> World {
 
 #[test]
 #[ignore = "long"]
-fn the_picture_of_the_closing_page() {
+fn the_closing_page_picture_shows_real_output() {
     let world = invoices();
     let masks = [(r", \d+d ago", ""), (r"2026-01-15 ", "")];
     let page = typed(&world.sandbox, "status").replace(&world.id(), "k3v9q2xw");
@@ -186,7 +186,7 @@ fn the_picture_of_the_closing_page() {
 /// The page is drawn by a browser, with the fonts of its machine: only `just pictures` draws it.
 #[test]
 #[ignore = "long"]
-fn the_picture_of_a_story() {
+fn the_story_picture_shows_real_output() {
     let file = checkout().join("docs/pictures/story.png");
     if std::env::var("CREW_PICTURES").as_deref() == Ok("1") {
         let world = invoices();
@@ -225,7 +225,7 @@ fn ended_ago(world: &World, id: &str, minutes: i64) {
 
 #[test]
 #[ignore = "long"]
-fn the_picture_of_the_board() {
+fn the_board_picture_shows_real_output() {
     in_a_terminal(|| {
         let world = World::new(&[]);
         let run = |folder: &str, task: &str, steps: &[&str], options: &[&str]| {
@@ -285,7 +285,7 @@ esac"#;
 // `vat` comes after `user-model`: else it could hold the slot in which `user-model` is to land.
 #[test]
 #[ignore = "long"]
-fn the_picture_of_a_fleet_at_work() {
+fn the_fleet_picture_shows_real_output() {
     let world = FleetWorld::new(AT_WORK)
         .tasks(&["addresses", "pay-retries"], "priority = 3\nverify = ['ls work-*']")
         .tasks(&["user-model"], "priority = 2\nafter = ['addresses']\nverify = ['ls work-*']")

@@ -82,7 +82,7 @@ fn an_addition_to_the_code_makes_the_reference_stale_until_it_is_regenerated() {
     }
     let stale = reference(&copy, "");
     let printed = String::from_utf8_lossy(&stale.stdout).into_owned();
-    assert!(printed.contains("the_reference_is_what_the_code_says"), "{stale:?}");
+    assert!(printed.contains("the_reference_matches_the_code"), "{stale:?}");
     assert!(!stale.status.success(), "{printed}");
     let lists = ADDED.iter().filter(|[.., page, _]| !page.is_empty());
     for [.., page, _] in lists.clone() {
@@ -134,7 +134,7 @@ fn replace(file: &Path, before: &str, after: &str) {
 /// Runs the test of the reference in the copy.
 fn reference(copy: &Path, mode: &str) -> Output {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["test", "--locked", "--bin", "crew", "--", "the_reference_is_what_the_code_says"]);
+    cargo.args(["test", "--locked", "--bin", "crew", "--", "the_reference_matches_the_code"]);
     cargo.current_dir(copy).env("CARGO_TARGET_DIR", checkout().join("target"));
     cargo.env("CREW_REFERENCE", mode).output().unwrap()
 }

@@ -229,7 +229,7 @@ fn an_error_after_crew_fleet_names_a_fix_or_the_help_page() {
 }
 
 #[test]
-fn a_verb_of_another_tool_is_answered_with_crews_if_there_is_one() {
+fn a_subcommand_of_another_tool_suggests_crews_if_there_is_one() {
     let sandbox = Sandbox::new();
     for (word, verb) in [
         ("list", Some("status --all")),

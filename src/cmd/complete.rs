@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_that_an_option_takes_is_offered() {
+    fn every_value_that_an_option_accepts_is_offered() {
         for (words, expected) in [
             ("crew resume --permissions ", "default accept-edits auto bypass"),
             ("crew run --require ", "checked proven"),

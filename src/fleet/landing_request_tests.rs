@@ -61,7 +61,7 @@ fn a_request_that_is_open_or_was_merged_with_all_of_the_work_is_found() {
 }
 
 #[test]
-fn a_refusal_of_the_host_is_quoted_without_codes_and_an_unreachable_host_is_tried_again() {
+fn a_hosts_refusal_is_quoted_without_control_codes_and_an_unreachable_host_is_retried() {
     let refused = open_now("echo 'HTTP 401: Bad \\033[31mcredentials' >&2; exit 1");
     let why = "gh pr list fails: HTTP 401: Bad credentials".to_owned();
     assert_eq!(refused, Err(Refusal::Request(why)));

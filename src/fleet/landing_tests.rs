@@ -404,7 +404,7 @@ fn a_process_that_a_check_leaves_in_another_session_is_ended() {
 }
 
 #[test]
-fn a_shallow_or_partial_repository_lands_as_a_whole_one_does() {
+fn a_shallow_or_partial_repository_lands_like_a_complete_one() {
     for depth in ["--depth=1", "--filter=blob:none"] {
         let mut yard = Yard::new("mkdir 'a b'; echo x > 'a b/c'", "echo work > work");
         yard.sh("origin.git", "git config uploadpack.allowFilter true");

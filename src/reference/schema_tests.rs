@@ -19,7 +19,7 @@ fn schemas() -> [(&'static str, &'static str, Value); 2] {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a test writes the files it compares")]
-fn the_schemas_are_those_of_the_readers() {
+fn the_schemas_match_the_readers() {
     for (name, file, schema) in schemas() {
         let text = format!("{}\n", serde_json::to_string_pretty(&schema).unwrap());
         if std::env::var("CREW_REFERENCE").is_ok_and(|value| value == "write") {

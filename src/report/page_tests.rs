@@ -167,7 +167,7 @@ fn the_page_of_a_running_loop_shows_its_agent_its_limits_and_how_to_stop_it() {
 }
 
 #[test]
-fn a_line_is_cut_by_its_width_on_the_screen() {
+fn a_line_is_truncated_by_its_width_on_the_screen() {
     let table = [
         ("plain", 5, "plain"),
         ("plain", 4, "pla…"),

@@ -142,7 +142,7 @@ fn the_proof_of_checks_that_take_over_a_minute_follows_the_end() {
 }
 
 #[test]
-fn a_check_that_passes_at_the_baseline_never_failed_and_is_tried_there_only_once() {
+fn a_check_that_passes_at_the_baseline_counts_as_never_failed_and_runs_there_only_once() {
     let door = Door::new();
     let runs = door.runs();
     let id = begin(&door, &format!("echo >> {}", runs.display()));
@@ -349,7 +349,7 @@ fn a_person_may_accept_the_checks_that_a_session_left_in_its_first_turn() {
 }
 
 #[test]
-fn after_an_interrupted_first_turn_no_worse_compares_with_the_baseline() {
+fn after_an_interrupted_first_turn_a_no_worse_check_is_compared_with_the_baseline() {
     let check = "--no-worse 'cat out; ! grep -q FAILED out'";
     for (out, more, code) in [
         (ONE_FAILS, "-q", 0),

@@ -214,7 +214,7 @@ fn a_cancel_in_a_terminal_says_that_a_working_agent_finishes_its_turn() {
 }
 
 #[test]
-fn a_session_whose_loop_was_taken_over_keeps_the_loop_it_owns_now() {
+fn a_session_whose_loop_was_taken_over_keeps_its_present_loop() {
     let door = Door::new();
     let first = door.begin("\"go on\" -n 1 --stall 0");
     door.stop("one").assert_lets_go();

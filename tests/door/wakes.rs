@@ -8,7 +8,7 @@ use super::Door;
 use crate::sandbox::{DEADLINE, poll_until};
 
 #[test]
-fn a_loop_that_the_service_refuses_for_good_needs_a_person_and_says_so() {
+fn a_loop_that_the_service_refuses_permanently_needs_a_person() {
     let mut door = Door::new();
     door.sandbox = door.sandbox.env("CLAUDE_CODE_SESSION_ATTENDED", "1");
     let id = door.begin("\"Build it\"");

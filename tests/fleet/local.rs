@@ -80,7 +80,7 @@ fn a_folder_of_tasks_is_completed_and_running_it_again_changes_nothing() {
 }
 
 #[test]
-fn an_ignored_file_keeps_the_changes_of_its_task_and_is_copied_anew_for_each_landing() {
+fn an_ignored_file_keeps_its_tasks_changes_and_is_copied_again_for_each_landing() {
     let asks =
         "if [ $call -lt 2 ]; then echo '<promise>BLOCKED: which port?</promise>'; else claim; fi";
     let agent =

@@ -86,7 +86,7 @@ fn one_of_twenty_simultaneous_coordinators_works_and_the_others_leave_nothing_be
 /// fleet, lands `a` from its branch, and does `b` again once the first is back and has ended its
 /// own attempt.
 #[test]
-fn a_coordinator_wrongly_taken_for_dead_lands_nothing_and_ends_its_attempts() {
+fn a_replaced_coordinator_that_still_runs_lands_nothing_and_ends_its_attempts() {
     let agent = format!(
         "{SIGNED}; echo \"$machine\" >> \"work-$task\"
         [ $machine$task != m1b ] || {{ touch $NOTES/begun.b; wait_for never; }}; claim"

@@ -72,7 +72,7 @@ fn a_resume_lifts_the_pause_of_one_task_while_the_others_stay_paused() {
 }
 
 #[test]
-fn every_verb_treats_the_loop_of_a_task_as_its_task_by_id_prefix_or_folder() {
+fn every_subcommand_treats_a_tasks_loop_as_the_task_by_id_prefix_or_folder() {
     let (world, running) = at_work();
     world.until("the record knows the loop", |world| world.task("a")["loop_id"].is_string());
     let id = world.task("a")["loop_id"].as_str().unwrap().to_owned();

@@ -86,7 +86,7 @@ fn three_fleets_share_four_slots_even_if_five_of_their_attempts_are_killed() {
 }
 
 #[test]
-fn the_checks_before_the_first_iteration_take_a_slot_too() {
+fn the_checks_before_the_first_iteration_also_use_a_slot() {
     let check = "verify = [\"echo ${CREW_SLOT-none} >> $NOTES/slots; ls work-*\"]";
     let world = FleetWorld::new(ONE).tasks(&["a", "b"], check).terms("slots = 1").ready();
     assert_eq!(world.run(&[]).code(), 0);

@@ -96,7 +96,7 @@ fn a_changed_prompt_does_not_accept_a_changed_check_of_the_previous_attempt() {
 
 #[test]
 #[ignore = "long"]
-fn a_new_node_takes_the_accepted_check() {
+fn a_new_node_uses_the_accepted_check() {
     let world = FleetWorld::new(CHANGES)
         .tasks(&["a"], CHECKED)
         .file("check.sh", "test -e done\n")

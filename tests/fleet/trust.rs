@@ -17,7 +17,7 @@ fn asking(world: &FleetWorld) -> Terminal<'_> {
 }
 
 #[test]
-fn the_answer_no_starts_nothing_and_exits_as_if_nobody_could_be_asked() {
+fn the_answer_no_starts_nothing_and_exits_as_without_a_terminal() {
     in_a_terminal(|| {
         for answer in ["n", ""] {
             let world = FleetWorld::new(ONE).tasks(&["a"], "").ready();

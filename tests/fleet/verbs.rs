@@ -111,7 +111,7 @@ impl FleetWorld {
 }
 
 #[test]
-fn messages_and_requests_that_nobody_would_act_on_are_refused() {
+fn messages_and_requests_without_a_recipient_are_refused() {
     let world = asked();
     world.crew(&["cancel", "repo/c"]).success();
     let ran = world.run(&[]);

@@ -14,7 +14,7 @@ const WAIT: Duration = Duration::from_secs(11 * 60);
 const SLACK: Duration = Duration::from_secs(90);
 
 #[test]
-fn eleven_minutes_are_waited_for_and_the_same_iteration_is_repeated_on_2_1_330() {
+fn the_same_iteration_is_repeated_after_a_wait_of_eleven_minutes_on_2_1_330() {
     if std::env::var("CREW_LONG_WAIT").as_deref() == Ok("1") {
         with_terminal("2.1.330", eleven_minutes_are_waited_for_and_the_same_iteration_is_repeated);
     } else {

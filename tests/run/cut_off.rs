@@ -191,7 +191,7 @@ fn a_large_file_is_named_even_if_no_snapshot_has_it() {
 }
 
 #[test]
-fn a_folder_that_is_gone_is_named_and_its_difference_is_still_shown() {
+fn a_missing_folder_is_named_and_its_difference_is_still_shown() {
     let world = World::new(&[WORK]);
     world.crew(&["run", "Build it", "-n", "1", "-q"]);
     let id = world.id();
@@ -207,7 +207,7 @@ fn a_folder_that_is_gone_is_named_and_its_difference_is_still_shown() {
 }
 
 #[test]
-fn an_iteration_cut_short_by_its_timeout_says_so_everywhere() {
+fn every_page_says_that_an_iteration_timed_out() {
     let world = World::new(&["echo one > one.txt; sleep 600", CLAIM]);
     world.crew(&["run", "Build it", "-n", "2", "-q", "--timeout", "1s"]);
     let cut = "the iteration ran into its timeout of 1s";

@@ -133,7 +133,7 @@ fn a_run_without_a_limit_continues_after_a_failure() {
 }
 
 #[test]
-fn a_typed_limit_overrides_that_of_the_procedure() {
+fn a_typed_limit_overrides_the_procedures_limit() {
     let world = World::new(&[WORK]);
     let ran = world.crew(&["run", "bootstrap", "--max-iterations", "3"]);
     assert_snapshot!(world.lines(&ran), @"

@@ -33,7 +33,7 @@ fn a_start_points_out_an_interrupted_loop() {
 }
 
 #[test]
-fn a_loop_whose_folder_is_gone_is_not_resumed_and_nothing_is_counted() {
+fn a_loop_whose_folder_is_missing_is_not_resumed_and_nothing_is_counted() {
     let world = World::new(&[HANG, CLAIM]);
     world.interrupted(&["run", "Do it", "--worktree", "feat/it"]);
     let tree = world.sandbox.root().join("repo.worktrees/feat/it");
@@ -110,7 +110,7 @@ fn a_loop_of_another_working_tree_is_found_from_where_it_was_started() {
 }
 
 #[test]
-fn a_loop_of_a_newer_crew_can_be_asked_to_pause() {
+fn a_loop_of_a_newer_crew_version_can_be_asked_to_pause() {
     let world = World::new(&[HANG]);
     world.interrupted(&["run", "Do it"]);
     let id = world.id();

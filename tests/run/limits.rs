@@ -52,7 +52,7 @@ fn a_check_that_exceeds_the_time_limit_by_a_tenth_is_ended_and_not_failed() {
 }
 
 #[test]
-fn the_checks_before_the_first_iteration_count_for_the_time_limit() {
+fn the_checks_before_the_first_iteration_count_toward_the_time_limit() {
     let world = World::new(&[WORK]);
     let ran =
         world.crew(&["run", "Build the app", "--max-duration", "3s", "--verify", "sleep 300"]);

@@ -83,7 +83,7 @@ fn standard_error_is_marked_in_a_log_and_not_in_its_raw_bytes() {
 }
 
 #[test]
-fn a_run_shows_the_same_while_it_works() {
+fn a_running_run_shows_the_same() {
     let ran = world().crew(&["run", "Do it", "-n", "1", "-v"]);
     // A command is told when it starts, and its result when it has one.
     let live = TOLD.replace("  → ", "\n       → ");

@@ -101,7 +101,7 @@ fn a_paused_run_keeps_its_working_tree() {
 }
 
 #[test]
-fn a_paused_run_is_not_taken_over_from_a_crew_that_still_commits() {
+fn a_paused_run_is_not_taken_over_while_its_crew_process_still_commits() {
     let world = World::new(&[WAIT]);
     world.hold_up_commits();
     let running = world.hanging(&["run", "make it", "--commit"]);

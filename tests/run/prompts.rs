@@ -208,7 +208,7 @@ fn an_unknown_variable_is_an_error_at_the_start_with_a_suggestion() {
 }
 
 #[test]
-fn no_include_of_a_project_leads_out_of_the_checkout() {
+fn no_include_leads_out_of_the_checkout() {
     let world = World::new(&[WORK]);
     let outside = world.sandbox.root().join("secret.txt");
     std::fs::write(&outside, "the secret").unwrap();
@@ -231,7 +231,7 @@ fn no_include_of_a_project_leads_out_of_the_checkout() {
 }
 
 #[test]
-fn a_typed_text_is_a_file_only_if_it_names_one() {
+fn a_typed_prompt_is_a_file_only_if_it_names_one() {
     let world = World::new(&[CLAIM]);
     world.sandbox.write("fix", "the file of that name");
     world.sandbox.write("notes.org", "the notes");

@@ -138,7 +138,7 @@ fn before_each_git(world: &World, line: &str) {
 }
 
 #[test]
-fn a_git_that_cannot_list_its_settings_or_files_is_an_error_at_the_start() {
+fn a_start_fails_if_git_cannot_list_its_settings_or_files() {
     for (fails, told) in [
         ("--show-scope", "git's settings cannot be listed here"),
         ("status", "what you have not committed cannot be listed: "),
@@ -156,7 +156,7 @@ fn a_git_that_cannot_list_its_settings_or_files_is_an_error_at_the_start() {
 }
 
 #[test]
-fn a_git_that_is_killed_while_it_reads_is_retried() {
+fn a_killed_git_command_that_only_reads_is_retried() {
     for killed in ["--show-scope", "status", "rev-parse", "ls-files"] {
         let world = World::new(&[WORK]);
         let mark = world.sandbox.root().join("killed");

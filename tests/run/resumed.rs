@@ -21,7 +21,7 @@ fn a_resumed_run_uses_its_copy_of_the_settings() {
 }
 
 #[test]
-fn a_resume_by_procedure_takes_its_newest_incomplete_loop_and_names_it() {
+fn a_resume_by_procedure_resumes_its_newest_incomplete_loop_and_names_it() {
     let world = World::new(&[WORK, CLAIM, WORK]);
     world.settings("[procedures.build]\nmax_iterations = 1\ncompletion_promise = \"COMPLETE\"\n");
     assert_eq!(world.crew(&["run", "build"]).code(), 10);

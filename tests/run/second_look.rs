@@ -161,7 +161,7 @@ fn a_restored_tree_is_in_the_story() {
 }
 
 #[test]
-fn the_text_of_a_handoff_waits_for_the_next_worker_and_is_delivered_once() {
+fn a_handoffs_message_waits_for_the_next_worker_and_is_delivered_once() {
     for order in [&["pause", "--now"][..], &["cancel"]] {
         let world = World::new(&[HANG, WORK, WORK]);
         let running = world.hanging(&["run", "Build it", "-n", "9", "--stall", "0"]);
@@ -177,7 +177,7 @@ fn the_text_of_a_handoff_waits_for_the_next_worker_and_is_delivered_once() {
 }
 
 #[test]
-fn a_handoff_in_a_terminal_takes_its_type_as_the_first_word() {
+fn the_first_word_of_a_handoff_in_a_terminal_is_its_type() {
     let world = World::new(&[WORK]);
     world.crew(&["run", "Build it", "-n", "1", "-q"]);
     let told = world.crew(&["handoff", "review", "look at the parser"]).success();
@@ -235,7 +235,7 @@ fn a_check_in_the_wrong_table_of_the_settings_is_refused() {
 }
 
 #[test]
-fn changes_of_the_user_while_nobody_works_are_not_the_loops_work() {
+fn a_users_changes_between_iterations_are_not_the_loops_work() {
     let world = World::new(&["echo work > work.txt", HANG, HANG]);
     let running = world.hanging(&["run", "Build it", "-n", "9"]);
     world.crew(&["pause", "--now"]).success();

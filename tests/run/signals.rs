@@ -196,7 +196,7 @@ fn an_ignored_hangup_does_not_end_the_run() {
 }
 
 #[test]
-fn the_third_signal_ends_a_crew_whose_output_nobody_reads() {
+fn the_third_signal_ends_crew_when_its_output_is_not_read() {
     let flood = "touch \"$notes/ready\"; yes | head -c 4000000; sleep 600";
     let world = World::new(&[flood]);
     let mut command = world.sandbox.command(crew());

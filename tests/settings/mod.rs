@@ -165,7 +165,7 @@ fn the_no_project_option_starts_without_the_projects_file() {
 }
 
 #[test]
-fn the_promise_of_the_task_overrides_that_of_the_files() {
+fn a_tasks_promise_overrides_the_settings_files() {
     let sandbox = Sandbox::new();
     project(&sandbox, "[loop]\ncompletion_promise = \"ALL DONE\"\n");
     let told = start(&sandbox, "\"Say <promise>SHIPPED</promise> when done\"");

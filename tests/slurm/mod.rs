@@ -213,7 +213,7 @@ fn a_job_of_a_node_that_only_seems_lost_runs_twice_at_once() {
 }
 
 #[test]
-fn a_login_node_takes_jobs_by_ssh_and_its_login_shell_finds_crew() {
+fn a_login_node_accepts_jobs_over_ssh_and_its_login_shell_finds_crew() {
     with_cluster(|sandbox, cluster| {
         let login = Sshd::start(sandbox, &cluster.env());
         write_executable(&login.home().join("bin/crew"), CREW);

@@ -57,7 +57,7 @@ fn verbs(sandbox: &Sandbox) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_verb_has_a_heading_and_only_its_own_options_below_it() {
+fn every_subcommand_has_a_heading_and_only_its_own_options_below_it() {
     let sandbox = Sandbox::new();
     let page = read("docs/reference/commands.md");
     let named = found(r"(?m)^### `crew ([a-z]+)", &page).into_iter();

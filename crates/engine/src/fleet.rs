@@ -337,7 +337,7 @@ mod task_tests {
     use super::*;
 
     #[test]
-    fn a_name_is_a_task_if_git_takes_it_as_part_of_a_branch() {
+    fn a_name_is_a_task_if_git_accepts_it_in_a_branch() {
         let long = "x".repeat(MAX_TASK_ID_BYTES);
         for name in ["auth", "issue-12", "v1.2_b", "A", "7", "a.lock.b", "lock", &long] {
             let id: TaskId = name.parse().unwrap();

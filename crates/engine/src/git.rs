@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_list_of_files_is_cut_and_counted() {
+    fn a_long_list_of_files_is_truncated_and_counted() {
         let files: Vec<String> = (0..12).map(|number| format!("f{number}")).collect();
         assert_snapshot!(name_files(&files), @"f0, f1, f2, f3, f4, f5, f6, f7, f8, f9 and 2 more");
         assert_snapshot!(name_files(&files[..2]), @"f0, f1");

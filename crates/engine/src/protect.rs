@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_glob_is_looked_for_only_in_folders_that_may_hold_it() {
+    fn a_glob_is_searched_for_only_in_folders_that_may_contain_matches() {
         let folders = ["src", "src/deep", "tests", "tests/a", "tests/a/b"];
         let table: [(&str, &[&str], &[&str]); 8] = [
             ("Cargo.lock", &[], &["Cargo.lock"]),

@@ -17,7 +17,7 @@ fn a_tail_keeps_whole_lines_where_it_can_and_never_splits_a_character() {
 }
 
 #[test]
-fn a_long_line_is_cut_between_two_words() {
+fn a_long_line_is_truncated_between_two_words() {
     for text in ["made them pass", "made them\nx"] {
         let kept = clip_line_at_word(text, 12);
         assert_eq!(kept.trim_end_matches('…'), "made them", "{text:?}");
@@ -110,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn what_crew_adds_after_a_text_is_not_lost(text in any_text()) {
+    fn output_after_an_unterminated_code_is_not_lost(text in any_text()) {
         let line = format!("{text}·behind");
         prop_assert!(clean_text(&line).ends_with("·behind"), "{:?}", clean_text(&line));
     }

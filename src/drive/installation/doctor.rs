@@ -498,7 +498,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_finding_has_a_text_and_every_text_a_finding() {
+    fn every_finding_has_a_message_and_every_message_a_finding() {
         let sources = [include_str!("doctor.rs"), include_str!("slurm.rs")];
         let sources =
             sources.map(|text| text.split("#[cfg(test)]").next().unwrap_or_default()).concat();

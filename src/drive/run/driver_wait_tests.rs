@@ -79,7 +79,7 @@ fn the_loops_time_ends_a_delay_and_no_iteration_begins_after_it() {
 }
 
 #[test]
-fn an_unchecked_run_that_only_its_time_limit_ends_is_completed_during_a_delay() {
+fn a_run_that_only_its_time_limit_can_end_completes_when_the_limit_passes_during_a_delay() {
     let stage = Stage::new(&[work()]);
     stage.set_record(|record| {
         record.contract.limits.max_duration_s = 300;

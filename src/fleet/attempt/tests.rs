@@ -305,7 +305,7 @@ fn a_branch_and_its_result_are_pushed_together_and_a_second_process_locks_out_th
 }
 
 #[test]
-fn a_branch_that_somebody_else_moved_ends_the_attempt() {
+fn a_branch_moved_by_another_process_ends_the_attempt() {
     let yard = Yard::new();
     let clone = yard.make_clone();
     let link = yard.link(&Signals::default());

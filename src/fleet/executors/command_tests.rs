@@ -118,7 +118,7 @@ fn a_job_is_submitted_and_followed_to_its_end_and_its_script_is_private() {
 }
 
 #[test]
-fn a_job_of_a_lost_node_has_ended_and_one_of_a_node_that_only_seems_lost_has_not() {
+fn a_job_has_ended_if_its_node_is_lost_but_not_if_it_only_seems_lost() {
     let system = System::new();
     let mut executor = system.executor();
     system.adopt(&mut executor, 2);

@@ -267,7 +267,7 @@ proptest::proptest! {
     }
 
     #[test]
-    fn a_line_cut_anywhere_never_panics(cut in 0_usize..600, exit in "\\PC{0,6}") {
+    fn a_line_truncated_anywhere_never_panics(cut in 0_usize..600, exit in "\\PC{0,6}") {
         let line = line_of("JobState=FAILED Reason=None", &exit, "n1", 0);
         let cut = (0..=cut.min(line.len())).rfind(|at| line.is_char_boundary(*at)).unwrap_or(0);
         let _ = (a_slurm().parse_shown(&line[..cut]), a_slurm().parse_shown(&line), a_slurm().parse_listed(&line[..cut]));

@@ -48,7 +48,7 @@ fn a_record_is_read_back_as_it_was_written() {
 }
 
 #[test]
-fn a_newer_record_is_refused_by_name_whatever_it_holds() {
+fn a_record_of_a_newer_crew_is_refused_whatever_it_contains() {
     for rest in ["", ", \"tasks\": 7"] {
         let told = read_error(format!("{{\"schema\": 2{rest}}}").as_bytes()).unwrap_err();
         assert_eq!(told, "fleet.json was made by a newer crew\nhint: update crew");
@@ -119,7 +119,7 @@ fn hostile_records_are_refused() {
 
 /// These say nothing wrong: text that is cleaned where it is shown, and moments to come.
 #[test]
-fn odd_texts_and_times_are_accepted_as_data() {
+fn odd_strings_and_times_are_accepted_as_data() {
     for (path, value) in [
         ("/tasks/d/messages", json!(["\u{1b}]0;x\u{7}"])),
         ("/tasks/d/state/why", json!("\u{1b}[2J; rm -rf /")),
@@ -190,7 +190,7 @@ fn the_command_to_continue_a_fleet_includes_its_options() {
 }
 
 #[test]
-fn git_takes_the_name_of_a_branch_for_nothing_else() {
+fn git_reads_a_branch_name_as_nothing_else() {
     for (name, expected) in [
         ("main", true),
         ("release/1.x", true),

@@ -289,7 +289,7 @@ fn an_unreachable_remote_loses_nothing_and_a_planted_setting_stops_every_push() 
 }
 
 #[test]
-fn a_record_that_nobody_could_read_again_is_not_written() {
+fn a_record_that_could_not_be_read_again_is_not_written() {
     let yard = Yard::new();
     let home = yard.home("home");
     let (mut store, record) = yard.begin(&home, false);
@@ -372,7 +372,7 @@ fn write_request(files: &FleetFiles, name: &str, bytes: &[u8]) {
 }
 
 #[test]
-fn a_home_is_identified_by_a_text_that_is_written_once() {
+fn a_home_is_identified_by_an_id_that_is_written_once() {
     let yard = Yard::new();
     let (one, other) = (yard.home("one"), yard.home("other"));
     let id = |home: &Home| home_id(home).unwrap();

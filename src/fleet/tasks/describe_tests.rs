@@ -77,7 +77,7 @@ fn a_fleet_has_the_name_of_its_folder_or_else_of_the_project() {
 }
 
 #[test]
-fn a_fleet_of_this_name_of_another_folder_or_repository_is_refused() {
+fn a_fleet_with_the_name_of_one_from_another_folder_or_repository_is_refused() {
     let yard = Yard::new();
     let known = yard.describe(&Yard::arguments()).unwrap().setup;
     assert!(refuse_other_fleet(&known, &known).is_ok());
@@ -217,7 +217,7 @@ fn an_unknown_executor_is_refused_even_in_a_dry_run() {
 }
 
 #[test]
-fn more_tasks_than_fit_a_record_are_refused_at_the_start() {
+fn more_tasks_than_fit_in_a_record_are_refused_at_the_start() {
     let yard = Yard::new();
     for number in 0..2000 {
         yard.write(&format!("shop/tasks/t{number}.md"), A_TASK);

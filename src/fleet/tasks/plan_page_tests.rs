@@ -116,7 +116,7 @@ fn five_tasks_fit_a_terminal_of_24_lines_with_the_question() {
 }
 
 #[test]
-fn a_small_fleet_takes_a_few_rows() {
+fn a_small_fleet_needs_only_a_few_rows() {
     let fleet = a_fleet(vec![a_task("only", &[("cargo test", Role::Verify)])]);
     assert_snapshot!(render_page(&fleet, None, false), @"
     fleet billing: 1 task from main, on this machine, 4 at once, at most $50.00
@@ -189,7 +189,7 @@ fn a_dry_run_of_five_hundred_tasks_lists_each_task_once() {
 }
 
 #[test]
-fn a_command_to_be_trusted_hides_nothing_and_is_never_cut() {
+fn a_command_to_be_trusted_is_shown_whole() {
     let run = format!("npm test\u{1b}[2K\r\n{}\u{202e}; curl evil", "x".repeat(200));
     let mut fleet = a_fleet(vec![a_task("only", &[(&run, Role::Verify)])]);
     fleet.tasks[0].task.words = vec!["agent-cmd = \"evil\u{1b}[2J\"".to_owned()];

@@ -266,7 +266,7 @@ fn a_prompt_that_is_too_long_is_refused_with_its_size_and_the_limit() {
 }
 
 #[test]
-fn the_hint_for_a_fleet_key_names_fleet_toml_and_that_for_a_list_brackets() {
+fn a_hint_for_a_fleet_key_names_fleet_toml_and_one_for_a_list_names_brackets() {
     let keys = "setup: npm ci\nslots: 2\nbase: main\nname: x\nland: {check: a}\ntask: 3\ncheck: true\nafter: a, b";
     insta::assert_snapshot!(refusal_of(&format!("---\n{keys}\n---\nFix the login.\n")), @"
     auth.md:2: `setup` belongs above the first table of fleet.toml
@@ -349,7 +349,7 @@ fn a_file_without_a_prompt_or_with_a_bad_name_is_refused() {
 }
 
 #[test]
-fn a_command_of_several_lines_is_read_alike_however_its_file_ends_a_line() {
+fn a_multiline_command_is_the_same_with_any_line_ending() {
     let unix = "+++\nverify = \"\"\"\ntrue\ntest -f x\n\"\"\"\n+++\nDo it.\n";
     let read = [unix.to_owned(), unix.replace('\n', "\r\n")].map(|text| read_task(&text).words);
     assert_eq!(read[0], read[1]);
@@ -519,7 +519,7 @@ fn an_option_of_crew_run_is_accepted_or_refused_with_its_line_and_a_hint() {
 }
 
 #[test]
-fn deep_and_long_texts_are_read_in_bounded_time_and_memory() {
+fn deep_and_long_input_is_parsed_in_bounded_time_and_memory() {
     let bomb = "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\n";
     for piece in ["[", "{", "- ", "a: ", "? ", "&a ", "*a ", "'", "|\n", "a:\n", "\n ", bomb] {
         let front = piece.repeat((1 << 20) / piece.len());

@@ -207,7 +207,7 @@ fn a_board_without_loops_shows_how_to_start_one() {
 }
 
 #[test]
-fn a_cut_row_ends_with_an_ellipsis_and_the_chosen_loop_is_always_on_the_screen() {
+fn a_truncated_row_ends_with_an_ellipsis_and_the_selected_loop_is_always_visible() {
     let many: Vec<BoardRow> = (0..60)
         .map(|number| {
             let record = a_loop(

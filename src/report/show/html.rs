@@ -235,7 +235,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_markup_in_a_text_survives(text in "\\PC*[<>&\"']\\PC*") {
+        fn no_markup_survives_in_a_message(text in "\\PC*[<>&\"']\\PC*") {
             let escaped = escape_html(&text);
             prop_assert!(!escaped.contains(['<', '>', '"', '\'']));
         }

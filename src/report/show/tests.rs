@@ -181,7 +181,7 @@ fn the_html_page_needs_no_other_file_and_escapes_all_text() {
 }
 
 #[test]
-fn the_colour_of_a_check_is_that_of_its_verdict() {
+fn a_check_has_the_colour_of_its_verdict() {
     for (verdict, tone) in [(Verdict::Failed, "bad"), (Verdict::Passed, "good")] {
         let mut record = a_loop_with(&[("cargo test", Role::Verify)]);
         let mut facts = facts(Claim::Success);

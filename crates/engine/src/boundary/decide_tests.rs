@@ -373,7 +373,7 @@ fn a_pause_takes_effect_after_an_ended_process_is_judged() {
 }
 
 #[test]
-fn an_iteration_that_a_pause_cut_short_is_repeated_once_the_pause_is_lifted() {
+fn an_iteration_interrupted_by_a_pause_is_repeated_after_the_pause() {
     let mut facts = facts(Claim::Success);
     facts.seen.agent.process = Some(ProcessEnd::BrokenOff(None));
     let judged = judge_boundary(&a_loop(), &facts);
@@ -382,7 +382,7 @@ fn an_iteration_that_a_pause_cut_short_is_repeated_once_the_pause_is_lifted() {
 }
 
 #[test]
-fn an_iteration_that_a_person_cut_short_counts_and_ends_the_loop_interrupted() {
+fn an_iteration_interrupted_by_a_person_counts_and_ends_the_loop_interrupted() {
     let broken_off = |change: fn(&mut Loop, &mut Facts)| {
         let mut subject = a_loop();
         subject.state.set("completed", 2);

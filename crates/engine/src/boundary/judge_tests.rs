@@ -319,7 +319,7 @@ fn what_the_checks_themselves_change_does_not_count_as_progress() {
 }
 
 #[test]
-fn an_answer_cut_by_the_token_limit_is_an_iteration_but_neither_a_claim_nor_a_failure() {
+fn an_answer_truncated_by_the_token_limit_is_an_iteration_but_neither_a_claim_nor_a_failure() {
     let mut subject = a_loop_with(&[("lint", Role::Gate)]);
     subject.state.set("consecutive_failures", 2);
     let refused = || Some(ApiError::Request { message: "output cut".to_owned() });

@@ -275,7 +275,7 @@ fn any_promise() -> impl Strategy<Value = Promise> {
 
 proptest! {
     #[test]
-    fn any_text_is_read(message in prop_oneof![any::<String>(), scraps()], taken in any::<bool>()) {
+    fn any_string_is_parsed(message in prop_oneof![any::<String>(), scraps()], taken in any::<bool>()) {
         let promise = promise("DONE");
         read(&message, taken.then_some(&promise));
     }

@@ -45,7 +45,7 @@ fn moved(mut record: Loop) -> (Loop, JournalEntry) {
 }
 
 #[test]
-fn checks_that_passed_on_the_work_of_a_cut_off_attempt_were_not_green_before() {
+fn checks_that_passed_on_an_interrupted_attempts_work_were_not_green_before() {
     for checked_after_work in [true, false] {
         let (mut record, start) = started();
         let memory = CheckMemory::from_result(&result("t", Verdict::Passed), 0, None);

@@ -362,7 +362,7 @@ mod tests {
     use crate::fixture::a_loop;
 
     #[test]
-    fn only_a_process_of_this_machine_and_this_start_of_it_is_judged_by_its_id() {
+    fn only_a_process_of_this_machine_since_its_last_boot_is_identified_by_its_id() {
         let host = |machine: &str, boot: &str| {
             let [name, machine, boot] = ["node", machine, boot].map(str::to_owned);
             Some(Host { name, machine, boot })
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_of_another_name_of_this_machine_is_still_here() {
+    fn an_owner_recorded_under_another_name_of_this_machine_is_local() {
         let host = |name: &str| {
             let [name, machine, boot] = [name, "m", "b"].map(str::to_owned);
             Host { name, machine, boot }

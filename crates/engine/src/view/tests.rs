@@ -375,7 +375,7 @@ fn a_live_loop_shows_how_to_stop_it_and_where_to_see_its_work() {
 }
 
 #[test]
-fn of_many_iterations_the_newest_are_shown() {
+fn only_the_newest_of_many_iterations_are_shown() {
     let mut record = a_run(None);
     let story = story(&mut record, &vec![("a", Some(Verdict::Failed), ClaimResult::None); 40]);
     let page = page(&record, &story, &Changes::default(), &TestMemories::new());

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_shown_by_the_most_useful_of_its_texts() {
+    fn a_call_is_shown_by_its_most_useful_argument() {
         let long = format!(r#"{{"command":"{}"}}"#, "é".repeat(9000));
         let table = [
             (r#"{"description":"why","command":"ls","x":1}"#, "ls", None),

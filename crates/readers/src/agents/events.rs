@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_looks_like_an_error_is_text() {
+    fn output_that_looks_like_an_error_is_only_output() {
         let report =
             read(&["API Error: 429 rate limit reached, resets 3pm", "{\"type\":\"error\"}"]);
         assert_eq!(report.agent.error, None);

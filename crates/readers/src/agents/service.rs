@@ -429,7 +429,7 @@ mod tests {
         (&'static str, &'static [(&'static str, &'static str)], Option<(&'static str, u16)>);
 
     #[test]
-    fn the_route_to_a_service_is_its_own_address_or_that_of_a_proxy() {
+    fn the_route_to_a_service_is_its_own_address_or_a_proxys() {
         let proxy: &[(&str, &str)] = &[("HTTPS_PROXY", "http://me:secret@proxy.site:3128/")];
         let excepting: &[(&str, &str)] =
             &[("https_proxy", "proxy.site:3128"), ("NO_PROXY", "localhost, .example.org")];

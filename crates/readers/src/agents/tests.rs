@@ -276,7 +276,7 @@ fn an_agent_without_a_login_blocks_the_loop_although_it_prints_no_event() {
 }
 
 #[test]
-fn an_argument_has_a_length_the_system_takes_and_no_nul() {
+fn an_argument_has_no_nul_and_a_length_that_the_system_accepts() {
     let run = run_of("cursor-agent", Permissions::Default);
     let ask = |prompt: &str| build_launch(&run, "agent", prompt, &[], "USED");
     let longest = "x".repeat(ARGUMENT_BYTES_MAX);

@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn each_file_that_implies_a_test_command_is_looked_for() {
+    fn each_file_that_implies_a_test_command_is_searched_for() {
         let rows = TOOLS.lines().filter_map(|row| row.split_once(" = "));
         let marks = rows.flat_map(|(marks, _)| marks.split([' ', '|']));
         for name in marks.map(|mark| mark.split(':').next().unwrap_or_default()) {

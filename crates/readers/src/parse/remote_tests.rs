@@ -184,7 +184,7 @@ mod git_refs {
     }
 
     #[test]
-    fn a_list_has_only_the_refs_that_were_asked_for() {
+    fn a_list_has_only_the_requested_refs() {
         let lines = ["refs/crew/a", "refs/crew/ab", "refs/crew/b/c", "refs/heads/refs/crew/a"];
         let text = lines.map(|name| format!("{ONE}\t{name}\n")).concat();
         let table: [(&[&str], &str); 6] = [

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_cut_to_length_and_an_empty_one_is_replaced_by_its_kind() {
+    fn a_message_is_truncated_and_an_empty_one_is_replaced_by_its_kind() {
         let ApiError::Transient { message, .. } = classify("rate_limit", " ") else { panic!() };
         assert_eq!(message, "rate_limit");
         let ApiError::Transient { message, .. } = classify("unknown", "\x1b[2J\x1b]0;t\x07no")

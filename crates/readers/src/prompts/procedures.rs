@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_procedures_own_value_takes_precedence_over_that_of_all_loops() {
+    fn a_procedures_own_value_takes_precedence_over_the_general_one() {
         let (loops, build) = ("[loop]\nmax-iterations = ", "[procedures.build]\nmax-iterations = ");
         let table = [
             (String::new(), String::new(), 5),

@@ -189,7 +189,7 @@ fn the_blocks_of_a_template_work_as_in_jinja() {
 }
 
 #[test]
-fn a_long_value_is_cut_at_a_line_and_says_so_but_the_task_is_whole() {
+fn a_long_value_is_truncated_at_a_line_break_with_a_note_but_the_task_is_whole() {
     let recipe = Recipe([(Phase::Context, vec![Fragment::File("/p/a.j2".into())])].into());
     let diff = "+ another line of 日本語\n".repeat(2000);
     let known = PromptInputs { git_diff: Some(&diff), ..PromptInputs::default() };

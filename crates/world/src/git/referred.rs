@@ -370,7 +370,7 @@ mod referred_tests {
     use super::*;
 
     #[test]
-    fn a_relative_address_of_a_submodule_is_resolved_against_that_of_the_remote() {
+    fn a_submodules_relative_address_is_resolved_against_its_remotes_address() {
         let table = [
             ("https://h/a/top.git", "../sub.git", "https://h/a/sub.git"),
             ("https://h/a/top.git/", "../../b/sub", "https://h/b/sub"),

@@ -414,13 +414,13 @@ mod lines_tests {
     }
 
     #[test]
-    fn lines_come_whole_however_the_stream_is_cut() {
+    fn lines_arrive_whole_however_the_stream_is_split() {
         assert_eq!(cut(99, &["a\nbc", "d\n", "\ne"]), ["a\n", "bcd\n", "\n", "e"]);
         assert_eq!(cut(99, &["", "\n"]), ["\n"]);
     }
 
     #[test]
-    fn a_long_line_is_cut_and_the_next_one_is_whole() {
+    fn a_long_line_is_truncated_and_the_next_one_is_whole() {
         assert_eq!(cut(4, &["ab", "cdef", "gh\nij\n"]), ["abcd", "[ef]", "[gh\n]", "ij\n"]);
         // A line that arrives in one piece needs no buffer.
         assert_eq!(cut(4, &["abcdef\nx"]), ["abcdef\n", "x"]);

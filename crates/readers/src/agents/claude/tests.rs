@@ -253,7 +253,7 @@ fn a_tool_whose_result_was_lost_is_closed_by_the_next_message() {
 }
 
 #[test]
-fn an_answer_cut_by_the_token_limit_is_neither_an_error_nor_a_claim() {
+fn an_answer_truncated_by_the_token_limit_is_neither_an_error_nor_a_claim() {
     for stream in both!("cut") {
         let report = read(stream).0;
         assert_eq!(

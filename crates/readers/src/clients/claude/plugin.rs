@@ -332,7 +332,7 @@ mod status_line_tests {
 
     proptest! {
         #[test]
-        fn no_settings_are_harmed(text in "[{}\\[\\]\",: \na-z0-9é]{0,40}", name in "[a-zé\"]{0,9}") {
+        fn no_unrelated_setting_changes(text in "[{}\\[\\]\",: \na-z0-9é]{0,40}", name in "[a-zé\"]{0,9}") {
             let _ = with_line(&text, COMMAND);
             let _ = without_line(&text, COMMAND);
             let settings = json!({ name: text, "b": [1] }).to_string();

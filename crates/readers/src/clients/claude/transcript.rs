@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn the_final_text_is_never_that_of_an_older_turn() {
+    fn the_final_message_is_never_from_an_older_turn() {
         let table = [
             (vec![PROMPT, TOOL, RESULT, TEXT], Some("hm")),
             (vec![TEXT, RESULT], None),

@@ -136,7 +136,7 @@ proptest! {
 }
 
 #[test]
-fn a_text_of_megabytes_is_read_in_linear_time() {
+fn a_message_of_megabytes_is_parsed_in_linear_time() {
     // A parser with more than linear time would take hours for these.
     for piece in
         ["\"", "'", "\\\"", "`", " `", "\" ", "-- ", "- ", "a ", " —", "\n", "-", "--verify x "]

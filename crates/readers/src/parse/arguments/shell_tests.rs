@@ -176,7 +176,7 @@ fn resumed(given: &[&str]) -> Result<ResumeArgs, Failure> {
 }
 
 #[test]
-fn resume_takes_a_name_limits_and_the_options_of_a_run() {
+fn resume_accepts_a_name_limits_and_the_options_of_a_run() {
     let typed =
         resumed(&["k3v9", "-n", "+10", "--agent", "codex", "--detach", "--max-cost=+5"]).unwrap();
     assert_eq!(typed.set.name().as_deref(), Some("k3v9"));
@@ -188,7 +188,7 @@ fn resume_takes_a_name_limits_and_the_options_of_a_run() {
 }
 
 #[test]
-fn options_of_a_start_are_refused_after_resume() {
+fn options_that_only_a_start_accepts_are_refused_by_resume() {
     let only =
         ["--list", "--worktree", "-c", "--context", "--observe", "--orient", "--decide", "--act"];
     for option in only {

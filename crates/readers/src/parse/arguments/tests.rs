@@ -374,7 +374,7 @@ fn an_option_that_a_quote_left_open_has_swallowed_is_refused_and_a_closed_one_is
 }
 
 #[test]
-fn a_resume_in_a_session_takes_a_name_limits_and_a_message() {
+fn a_resume_in_a_session_accepts_a_name_limits_and_a_message() {
     let read = |raw: &str| {
         let it = parse_resume(raw).map_err(|error| error.with_hint())?;
         let limits = it.set().limits().limit_changes().into_values();

@@ -353,7 +353,7 @@ fn an_unknown_key_is_a_warning_with_a_guess_and_the_rest_of_the_file_counts() {
 
 proptest! {
     #[test]
-    fn no_text_makes_the_reader_panic(text: String, key in "[a-z_]{1,12}", value in ".{0,20}") {
+    fn no_input_makes_the_reader_panic(text: String, key in "[a-z_]{1,12}", value in ".{0,20}") {
         let _ = read(&text);
         let _ = read(&format!("[loop]\n{key} = {value}\n[[check]]\n{key} = {value}"));
     }
@@ -491,7 +491,7 @@ fn the_options_that_make_an_agent_report_events_are_part_of_what_is_trusted() {
 }
 
 #[test]
-fn a_rule_without_a_command_and_a_variable_that_cannot_be_one_are_refused() {
+fn an_allow_rule_without_a_check_and_an_invalid_variable_name_are_refused() {
     for (line, expected) in [
         ("allow = \"--allow\"", "allow is an argument with {check} in it"),
         ("environment = \"LEVEL=low\"", "expected a table"),
@@ -503,7 +503,7 @@ fn a_rule_without_a_command_and_a_variable_that_cannot_be_one_are_refused() {
 }
 
 #[test]
-fn each_role_of_a_check_has_a_key_of_its_own() {
+fn each_role_of_a_check_has_its_own_key() {
     let roles = Role::ALL.map(Role::label);
     assert!(roles.iter().all(|role| CHECK_KEYS.contains(role)), "{roles:?}");
     assert_eq!(CHECK_KEYS.len(), roles.len() + 1, "and no-worse is a kind of verify");

@@ -546,7 +546,7 @@ mod split_tests {
     use super::*;
 
     #[test]
-    fn a_text_is_split_at_operators_and_substitutions() {
+    fn a_command_line_is_split_at_operators_and_substitutions() {
         let shown = |run: &str| -> Vec<String> {
             let commands = split_commands(run).into_iter().map(|command| {
                 let inner = if command.is_substituted { "$" } else { "" };

@@ -95,7 +95,7 @@ proptest! {
 }
 
 #[test]
-fn a_cut_report_is_ignored_and_the_runners_words_count() {
+fn a_truncated_report_is_ignored_and_the_runners_output_counts() {
     let cut = "<testsuites><testsuite><testcase name=\"a\"/>\n";
     assert_eq!(read(cut), None);
     assert_eq!(read("<testsuite><testcase name=\"a\"\n"), None);

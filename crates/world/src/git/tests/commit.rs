@@ -167,7 +167,7 @@ fn the_users_own_filters_run_and_one_that_was_planted_does_not() {
 }
 
 #[test]
-fn a_lock_that_another_git_left_is_named() {
+fn a_lock_left_by_another_git_process_is_named() {
     let yard = Yard::new();
     yard.git("repo", &["worktree", "add", "-q", "../tree"]);
     for (tree, lock) in [("repo", "index.lock"), ("tree", "worktrees/tree/index.lock")] {
@@ -219,7 +219,7 @@ fn more_paths_than_crew_lists_are_reported_with_a_hint() {
 }
 
 #[test]
-fn the_index_of_another_crew_is_left_alone_while_that_one_lives() {
+fn the_index_of_another_crew_process_is_left_alone_while_it_runs() {
     let yard = Yard::new();
     for name in ["crew.index.1", "crew.index.999999999", "crew.index.999999999.lock"] {
         yard.write(&format!("repo/.git/{name}"), "");

@@ -128,7 +128,7 @@ fn of_many_files_crew_reports_only_whether_all_are_uncommitted() {
 }
 
 #[test]
-fn a_subject_of_any_length_is_cut() {
+fn a_subject_of_any_length_is_truncated() {
     let yard = Yard::new();
     let record = Loop { place: yard.place(), ..a_loop() };
     yard.sh("repo", "yes word | head -c 2000000 | git commit -q --allow-empty -F -");

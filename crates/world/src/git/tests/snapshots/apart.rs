@@ -71,7 +71,7 @@ fn snapshots_outlive_the_deletion_of_a_branch_and_the_removal_of_unused_objects(
 }
 
 #[test]
-fn bytes_are_kept_whatever_git_would_make_of_them() {
+fn bytes_are_kept_that_git_would_convert() {
     for (attributes, config) in [
         ("*.txt text eol=crlf\\n*.id ident\\n*.x filter=x\\nfile -text\\n", "true"),
         ("# none\\n", "git config core.autocrlf true"),
@@ -205,7 +205,7 @@ fn old_and_excess_snapshots_are_removed_and_the_rest_is_kept() {
 }
 
 #[test]
-fn a_waiting_snapshot_gives_up_and_a_lock_that_a_killed_git_left_is_removed() {
+fn a_waiting_snapshot_gives_up_and_a_lock_left_by_a_killed_git_process_is_removed() {
     let kept = Kept::after("");
     kept.yard.sh("home", "touch $(echo trees/*/index | sed s/$/.lock/)");
     kept.snapshots.take().unwrap();
@@ -217,7 +217,7 @@ fn a_waiting_snapshot_gives_up_and_a_lock_that_a_killed_git_left_is_removed() {
 }
 
 #[test]
-fn a_scratch_folder_holds_a_snapshot_and_keeps_only_what_is_ignored() {
+fn a_scratch_folder_has_a_snapshot_and_keeps_only_ignored_files() {
     let kept =
         Kept::after("echo '*.o' > .gitignore; echo > a.o; mkdir d; echo b > d/b; ln -s file link");
     let (first, out) = (kept.commit(), kept.yard.path("out"));
