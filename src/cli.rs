@@ -188,7 +188,7 @@ pub enum Verb {
     },
     /// Allow this project's settings file to run its commands on this machine
     Trust {
-        /// Trust what is listed without asking
+        /// Trust the listed items without asking
         #[arg(long)]
         yes: bool,
         /// Withdraw all trust in this working tree
@@ -240,7 +240,7 @@ pub struct StatusArgs {
 /// `crew history`.
 #[derive(Debug, clap::Args)]
 pub struct HistoryArgs {
-    /// List those of the whole machine
+    /// List the loops of the whole machine
     #[arg(long)]
     pub all: bool,
     /// Only loops that ended this way: completed, stalled …

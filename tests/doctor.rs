@@ -285,14 +285,14 @@ fn the_plugin_of_a_live_session_is_removed_only_if_a_person_insists() {
     let id = begin_a_loop(&sandbox);
     let refused = sandbox.crew(&["uninstall"]);
     let told = format!(
-        "crew: loop {id} runs in a session, and nobody judges it without the plugin\n\
+        "crew: loop {id} runs in a session, and no hook judges it without the plugin\n\
          hint: crew pause {id} or crew cancel {id} first: its record stays, and crew resume {id} continues it \
          in fresh processes; crew uninstall --yes does it anyway\n"
     );
     assert!(refused.code() == 1 && refused.stderr.starts_with(&told), "{refused:#?}");
     assert!(folder(&sandbox).exists());
     let said = sandbox.crew(&["uninstall", "--yes"]).success();
-    let row = format!("  loop     nobody judges loop {id} any more: crew cancel {id}\n");
+    let row = format!("  loop     no hook judges loop {id} any more: crew cancel {id}\n");
     assert!(said.starts_with("crew is uninstalled\n") && said.ends_with(&row), "{said}");
     tell(&sandbox, "list", &json!([]));
     tell(&sandbox, "market", &json!([]));
@@ -302,7 +302,7 @@ fn the_plugin_of_a_live_session_is_removed_only_if_a_person_insists() {
     sandbox.crew(&["cancel", &id]).success();
     assert_eq!(findings(&sandbox.crew(&["doctor", "--json"])).len(), 1);
     let again = sandbox.crew(&["uninstall"]).success();
-    assert!(!again.contains("nobody judges"), "{again}");
+    assert!(!again.contains("no hook judges"), "{again}");
 }
 
 #[test]
@@ -483,7 +483,7 @@ fn each_fault_of_a_node_is_reported_alone_with_its_fix() {
       install the same version in both places
     broken node-git-missing: n9: `git` does not answer, and each job clones and pushes
       install git on the nodes
-    broken node-remote-refuses: n9: the remote takes no refs/crew/*
+    broken node-remote-refuses: n9: the remote accepts no refs/crew/*
       have its rules let this account push them
     broken node-remote-fails: n9: the remote: '[home]/remote.git' does not appear to be a git repository
       look at git remote -v: git ls-remote [home]/remote.git must list the refs

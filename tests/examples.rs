@@ -304,7 +304,7 @@ fn in_ci_each_other_outcome_has_its_exit_code() {
             format!("{nothing} --max-cost 0"),
             13,
             "Blocked: it needs you.\n",
-            "--max-cost 0 is ignored: CREW_MAX_COST=5 is the most a loop may cost here",
+            "--max-cost 0 is ignored: CREW_MAX_COST=5 is the highest cost of a loop here",
         ),
         (format!("{nothing} -n 1"), 10, "Not fixed within its limits.\n", ""),
         (cancels.to_owned(), 14, "Cancelled or interrupted.\n- outcome: cancelled\n", ""),

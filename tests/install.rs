@@ -286,7 +286,7 @@ fn without_a_client_the_plugin_is_written_and_its_install_commands_are_shown() {
     let again = sandbox.crew(&["uninstall"]).success();
     assert_eq!(
         again,
-        "crew is not installed here; `claude` is not on PATH, so nobody could be asked\n"
+        "crew is not installed here; `claude` is not on PATH, so the client could not be asked\n"
     );
 }
 

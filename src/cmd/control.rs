@@ -96,7 +96,7 @@ pub fn write_handoff(words: &[String], kind: Option<&str>, name: Option<&str>) -
     let page = handoff::write_handoff(&home, &record, &kind, &text, actor())?;
     print::out(&describe_handoff(&page));
     if record.state.status() == Status::Running {
-        print::aside("it is read when somebody resumes the loop; crew tell reaches its agent now");
+        print::aside("it is read when the loop is resumed; crew tell reaches its agent now");
     }
     Ok(Exit::SUCCESS)
 }
@@ -136,7 +136,7 @@ pub fn tell_agent(words: &[String], name: Option<&str>) -> Result<Exit> {
     let id = &record.id;
     let resume = record.fleet_resume().unwrap_or_else(|| format!("crew resume {id}"));
     let answer = if owner_is_gone(&home, &record) {
-        format!("kept, but nobody drives it any more · {resume} resumes it")
+        format!("kept, but no process drives it any more · {resume} resumes it")
     } else {
         describe_delivery(&record)
     };

@@ -219,7 +219,7 @@ fn clean_fleet(arguments: &FleetCleanArgs) -> Result<Exit> {
     let stays = found.remove_files()?;
     print_what_stays(&stays);
     let again = match store::read_local(&home, name)? {
-        None => format!("; {} begins all of its tasks anew", record.terms.run_command()),
+        None => format!("; {} starts all of its tasks again", record.terms.run_command()),
         Some(_) => String::new(),
     };
     print::out(&format!("the fleet {name} is cleaned{again}"));

@@ -266,7 +266,7 @@ fn answer_command(request: SessionRequest, result: &Result<(Box<Loop>, LoopIs), 
         }
     };
     let (id, status) = (&record.id, line::status_line(record, clock::local_time()));
-    let gone = if is == LoopIs::Ownerless { ", nobody drives it" } else { "" };
+    let gone = if is == LoopIs::Ownerless { ", no process drives it" } else { "" };
     match request {
         _ if is == LoopIs::Over => format!("loop {id} is over: {status}"),
         SessionRequest::Pause if record.state.status() == Status::Running && gone.is_empty() => {

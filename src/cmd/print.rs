@@ -140,7 +140,7 @@ pub fn confirm(yes: bool, question: &str, done: &str, command: &str) -> anyhow::
         return Ok(());
     }
     if !terminal::is_interactive() {
-        let fault = format!("nobody can be asked here, so nothing was {done}");
+        let fault = format!("no question can be asked here, so nothing was {done}");
         let hint = format!("read the list, then run {command} in a terminal, or with --yes");
         bail!(Failure::usage(fault, hint));
     }

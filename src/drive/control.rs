@@ -122,7 +122,7 @@ pub fn wake_loop(
     if let Some(words) = words {
         add_message(home, id, words)?;
     }
-    move_on(home, id, "the wait was cut short by the user", start_iteration).map(Some)
+    move_on(home, id, "the wait was ended by the user", start_iteration).map(Some)
 }
 
 /// Changes the limits of a live loop.

@@ -130,7 +130,7 @@ pub struct TaskRecord {
     pub work: TaskWork,
     #[serde(flatten)]
     pub refused: RefusedLanding,
-    /// How often in a row its process was gone without a finished iteration.
+    /// How often in a row its process disappeared without a finished iteration.
     pub gone: u32,
     #[serde(flatten)]
     pub asked: TaskInput,
@@ -299,7 +299,7 @@ impl FleetRecord {
         let broken = |why: &dyn Display| {
             Failure::new(
                 format!("{name} cannot be read: {why}"),
-                format!("{away}, and crew fleet run begins anew"),
+                format!("{away}, and crew fleet run starts again"),
             )
             .into()
         };

@@ -331,7 +331,7 @@ impl SharedRecord {
         self.own_refs()?;
         match base {
             Some(_) => Ok(false),
-            None => Err(io::Error::other("the remote does not take the record").into()),
+            None => Err(io::Error::other("the remote does not accept the record").into()),
         }
     }
 
@@ -352,7 +352,7 @@ impl SharedRecord {
     fn watch(&self, holder: &Holder, signals: &Signals, say: &mut dyn FnMut(&str)) -> Result<()> {
         let stale_ms = fault::read_number("CREW_STALE_MS").unwrap_or(STALE_MS);
         say(&format!(
-            "watching the record of {holder}: it is taken if it does not change for {} s",
+            "watching the record of {holder}: it is taken over if it does not change for {} s",
             stale_ms / 1000
         ));
         let pause = Duration::from_millis((stale_ms / 10).min(GAP_MS / 2));
@@ -360,7 +360,7 @@ impl SharedRecord {
         while still_ms < stale_ms {
             let deadline = Deadline::after(pause);
             if deadline.poll(LOCK_LOOK, || (signals.times() > 0).then_some(())).is_some() {
-                bail!("the watch was ended by a signal; nothing was taken");
+                bail!("the interrupted by a signal; the fleet was not taken over");
             }
             match self.list_refs() {
                 Err(fault) => {

@@ -98,7 +98,7 @@ mod tests {
         # may-change = ["tests/golden/**"]  # tests and check settings that are the task, and so count as work
         # protect = ["tests/**"]         # while the agent has changed one, no claim is believed; ignored files do not count
 
-        # For `crew run`, which starts the agent anew for every iteration:
+        # For `crew run`, which starts a new agent process for every iteration:
         # timeout = "1h"                 # the longest an iteration may take; 0 = no limit
         # idle-timeout = "15m"           # the longest the agent may be silent while no tool call is open; 0 = no limit
         # delay = "30s"                  # the wait between two iterations
@@ -124,7 +124,7 @@ mod tests {
         #   role = "gate"     the same, and also runs after every iteration
         #   role = "until"    ends the loop when it passes; no claim needed
         # Further keys: timeout = "10m", success-exit-code = 0, no-worse = true (a verify that may fail in tests that
-        # failed before the loop). They count under their own header only: take the `#` from [[check]], too.
+        # failed before the loop). They count under their own header only: uncomment [[check]], too.
         # Shorter, under [loop]: verify = ["cargo test"]; gate and until likewise
 
         # Found in justfile.

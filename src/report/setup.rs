@@ -95,9 +95,9 @@ pub fn uninstalled_page(
 /// loop, and ends with the list of them.
 pub fn loops_in_sessions(first: &LoopId, count: usize, list: &str) -> Failure {
     let what = if count == 1 {
-        format!("loop {first} runs in a session, and nobody judges it without the plugin")
+        format!("loop {first} runs in a session, and no hook judges it without the plugin")
     } else {
-        format!("{count} loops run in sessions, and nobody judges them without the plugin")
+        format!("{count} loops run in sessions, and no hook judges them without the plugin")
     };
     let hint = format!(
         "crew pause {first} or crew cancel {first} first: its record stays, and crew resume {first} continues \
@@ -108,7 +108,7 @@ pub fn loops_in_sessions(first: &LoopId, count: usize, list: &str) -> Failure {
 
 /// The row of an uninstallation for a loop that still runs in a session.
 pub fn unjudged_row(id: &LoopId) -> String {
-    page_row("loop", format!("nobody judges loop {id} any more: crew cancel {id}"))
+    page_row("loop", format!("no hook judges loop {id} any more: crew cancel {id}"))
 }
 
 /// The line for a session whose plugin and binary have different versions.
@@ -196,7 +196,7 @@ mod tests {
         ");
         let nothing = |found| uninstalled_page(folder, (found, false), &[], None);
         assert_snapshot!(nothing(Some(false)), @"crew is not installed here");
-        assert_snapshot!(nothing(None), @"crew is not installed here; `claude` is not on PATH, so nobody could be asked");
+        assert_snapshot!(nothing(None), @"crew is not installed here; `claude` is not on PATH, so the client could not be asked");
         assert_snapshot!(uninstalled_page(folder, (Some(false), false), &[], Some(records)), @"
         crew is not installed here
           kept     the records of all loops, in /home/me/.local/state/crew
@@ -208,11 +208,11 @@ mod tests {
         let id = LoopId::from_random(7);
         let refusal = |count| loops_in_sessions(&id, count, "").with_hint();
         assert_snapshot!(refusal(1) + &refusal(2) + &unjudged_row(&id), @"
-        loop haaaaaaa runs in a session, and nobody judges it without the plugin
+        loop haaaaaaa runs in a session, and no hook judges it without the plugin
         hint: crew pause haaaaaaa or crew cancel haaaaaaa first: its record stays, and crew resume haaaaaaa continues it in fresh processes; crew uninstall --yes does it anyway
-        2 loops run in sessions, and nobody judges them without the plugin
+        2 loops run in sessions, and no hook judges them without the plugin
         hint: crew pause haaaaaaa or crew cancel haaaaaaa first: its record stays, and crew resume haaaaaaa continues it in fresh processes; crew uninstall --yes does it anyway
-          loop     nobody judges loop haaaaaaa any more: crew cancel haaaaaaa
+          loop     no hook judges loop haaaaaaa any more: crew cancel haaaaaaa
         ");
     }
 }

@@ -129,7 +129,7 @@ fn the_proof_of_checks_that_take_over_a_minute_follows_the_end() {
     door.sandbox.write("done", "");
     let stopping = door.stopping(CLAIM).start();
     let answer = Answer::of(stopping.wait(2 * DEADLINE)).assert_lets_go();
-    let later = "a better proof is looked for in the background";
+    let later = "searching for a better proof in the background";
     assert!(answer.line().contains("proof: passing"), "{answer:#?}");
     assert_eq!(door.ending(&id, "proof_notes"), json!([later]), "{answer:#?}");
     poll_until("the proof", || door.record(&id)["state"]["proved_at"].is_string());

@@ -22,7 +22,7 @@ fn a_conflict_between_tasks_that_come_before_another_names_them() {
     let ran = world.run(&[]);
     assert_eq!((ran.code(), world.state("c")), (13, "blocked".into()), "{ran:#?}");
     assert_eq!(world.task("c")["state"]["reason"]["is"], "work_conflict");
-    let why = "conflict: b, which comes before, and main or a change the same lines: same";
+    let why = "conflict: b, which comes before, and main or a change the same lines in same";
     assert_eq!(world.why("c"), why);
 }
 

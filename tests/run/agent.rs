@@ -49,7 +49,7 @@ fn a_dry_run_shows_the_model_and_the_arguments_and_an_unsupported_model_starts_n
 
     let refused = world.crew(&["run", "Build it", "--agent-cmd", "agent -q", "--model", "big"]);
     assert_eq!(refused.code(), 2, "{refused:#?}");
-    let why = "agent agent takes no --model\nhint: give it its own option after `--`, as in -- --model big";
+    let why = "agent agent does not accept --model\nhint: give it its own option after `--`, as in -- --model big";
     assert!(refused.stderr.contains(why), "{refused:#?}");
     assert_eq!((world.calls(), world.loops().len()), (0, 0));
 }

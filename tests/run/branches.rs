@@ -123,7 +123,7 @@ fn a_push_replaces_what_crew_pushed_earlier_and_not_what_others_pushed() {
     let ran = world.crew(&options);
     assert_eq!(ran.code(), 10, "{ran:#?}");
     assert!(world.there("feat").starts_with("Theirs\ncrew: iteration 1"), "{ran:#?}");
-    assert!(ran.stdout.contains("somebody else pushed to feat: git fetch origin"), "{ran:#?}");
+    assert!(ran.stdout.contains("someone else pushed to feat: git fetch origin"), "{ran:#?}");
     assert!(ran.stdout.contains("\n  git     not pushed, "), "{ran:#?}");
 }
 

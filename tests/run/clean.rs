@@ -52,7 +52,7 @@ fn loops_that_ended_long_ago_are_listed_and_removed_on_confirmation() {
     assert!(asked.stdout.contains(&format!("{first}  31d ago  exhausted ")), "{asked:#?}");
     assert!(asked.stdout.contains("First of two") && asked.stdout.contains(&second), "{asked:#?}");
     insta::assert_snapshot!(asked.stderr, @"
-    crew: nobody can be asked here, so nothing was removed
+    crew: no question can be asked here, so nothing was removed
     hint: read the list, then run crew clean in a terminal, or with --yes
     ");
     assert_eq!(world.loops().len(), 2);

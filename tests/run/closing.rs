@@ -19,7 +19,7 @@ fn an_agent_that_stays_after_its_closing_event_is_ended_and_its_iterations_are_w
     let told = world.the_loop();
     assert_eq!((ran.code(), world.calls()), (10, 3), "{ran:?}");
     assert_eq!(told["consecutive_failures"], 0, "{told:#}");
-    let note = "the agent reported its end, then was silent for 30 s: crew ended it, and the iteration counts in full";
+    let note = "the agent reported that it was done, then was silent for 30 s: crew ended it, and the iteration counts in full";
     assert!(ran.stderr.contains(note), "{ran:?}");
 }
 

@@ -181,7 +181,7 @@ fn a_failed_commit_is_shown_until_one_succeeds() {
     assert_eq!(ran.code(), 10, "{ran:#?}");
     let lock = world.sandbox.file(".git/index.lock");
     let undone = &format!(
-        "  git     not committed, 2 tries failed: another git is running here, or one crashed; let the other git \
+        "  git     not committed, 2 tries failed: another git process is running here, or one crashed; let the other git \
          finish; if there is none, remove {}\n",
         lock.display()
     );

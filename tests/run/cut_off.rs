@@ -131,7 +131,7 @@ fn a_claim_whose_check_was_interrupted_was_not_refused() {
     running.signal(Signal::INT);
     running.wait(DEADLINE);
     let page = world.crew(&["status"]).success();
-    assert!(!page.contains("refused") && page.contains("interrupted before its end"), "{page}");
+    assert!(!page.contains("refused") && page.contains("interrupted before it finished"), "{page}");
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn a_loop_whose_folder_is_missing_is_not_resumed_and_nothing_is_counted() {
     let refused = world.crew(&["resume", &id]);
     assert_eq!((refused.code(), world.calls()), (1, 1), "{refused:#?}");
     assert_snapshot!(world.same(&refused.stderr), @"
-    crew: loop ID cannot be resumed: its folder ROOT/repo.worktrees/feat/it is gone
+    crew: loop ID cannot be resumed: its folder ROOT/repo.worktrees/feat/it no longer exists
     hint: git -C ROOT/repo worktree add --force ROOT/repo.worktrees/feat/it feat/it
     ");
     assert_eq!(world.the_loop()["completed_iterations"], 1);
@@ -60,7 +60,8 @@ fn a_folder_that_disappears_blocks_the_run_at_its_next_iteration() {
     command.args(["run", "Do it", "--worktree", "it"]).env("NOTES", notes);
     let ran = Running::start(command, None).wait(DEADLINE);
     assert_eq!((ran.code(), world.calls()), (13, 1), "{ran:#?}");
-    let why = format!("its folder {}/repo.worktrees/it is gone", world.sandbox.root().display());
+    let why =
+        format!("its folder {}/repo.worktrees/it no longer exists", world.sandbox.root().display());
     assert_eq!(world.record()["state"]["ending"]["why"], why);
     assert!(!world.sandbox.root().join("repo.worktrees/it").exists(), "crew made it again");
 }

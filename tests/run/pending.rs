@@ -72,7 +72,7 @@ fn a_resume_completes_the_steps_that_a_killed_crew_left() {
         ("update-ref", &all[..], ", not committed", "not committed yet · not pushed yet"),
         ("--short", &all[..], ", not committed", "not committed yet · not pushed yet"),
         ("push", &all[1..], ", not pushed", "not pushed yet"),
-        ("reaction", &all[2..], ", reaction pending", "its reaction to the end did not run yet"),
+        ("reaction", &all[2..], ", reaction pending", "its reaction to the end has not run yet"),
     ];
     for (word, pending, in_the_list, on_the_page) in table {
         let world = killing_at(word, "", &[DONE]);
@@ -112,7 +112,7 @@ fn the_next_start_completes_pending_steps_unless_the_tree_has_changed() {
     world.sandbox.write("mine.txt", "not for a commit of crew's\n");
     let ran = world.crew(&["run", "Look again"]);
     let note = format!(
-        "not committed yet · not pushed yet · its reaction to the end did not run yet · crew resume {id} does that"
+        "not committed yet · not pushed yet · its reaction to the end has not run yet · crew resume {id} does that"
     );
     assert!(ran.stderr.contains(&note), "{ran:#?}");
     assert!(!world.is_published());
@@ -156,7 +156,7 @@ fn locks_of_a_killed_git_are_removed_by_the_crew_that_finds_them() {
     let git = Running::start(git, None);
     let ran = world.crew(&["resume"]);
     assert_eq!((ran.code(), world.locks().lines().count()), (1, 4), "{ran:#?}");
-    assert!(ran.stderr.contains("another git holds a lock here"), "{ran:#?}");
+    assert!(ran.stderr.contains("another git process holds a lock here"), "{ran:#?}");
     std::fs::write(&goes, "").unwrap();
     git.wait(DEADLINE);
     let ran = world.crew(&["resume"]);

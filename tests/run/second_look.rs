@@ -77,16 +77,16 @@ fn an_interrupted_iteration_shows_its_changes_and_a_running_one_says_when_to_exp
     std::fs::write(world.sandbox.file("mine.txt"), "a person's\n").unwrap();
     let sees = || {
         let page = world.crew(&["show"]).success();
-        assert!(page.contains("half.txt  interrupted before its end"), "{page}");
+        assert!(page.contains("half.txt  interrupted before it finished"), "{page}");
         assert!(
-            page.contains(" · interrupted · half.txt · interrupted before its end · finished"),
+            page.contains(" · interrupted · half.txt · interrupted before it finished · finished"),
             "{page}"
         );
         let diff = world.crew(&["diff", "1"]).success();
         assert!(diff.contains("+half") && !diff.contains("person"), "{diff}");
         let iteration = world.crew(&["show", "--iteration", "1"]).success();
         assert!(iteration.contains("progress made: 1 new file"), "{iteration}");
-        assert!(iteration.contains("  ended   interrupted before its end"), "{iteration}");
+        assert!(iteration.contains("  ended   interrupted before it finished"), "{iteration}");
     };
     sees();
     world.steps(&["echo Thinking.", CLAIM]);

@@ -104,7 +104,7 @@ fn no_command_of_a_project_runs_until_its_exact_text_is_trusted() {
     let refused = start(&sandbox, "Build it");
     let refused = refused.replace(&sandbox.root().display().to_string(), "");
     insta::assert_snapshot!(refused, @"
-    crew: the project's settings need trust, and nobody on this machine has given it:
+    crew: the project's settings need trust, which no person on this machine has given:
       /repo/.claude/crew.toml:2: [loop] max-iterations = 30
       /repo/.claude/crew.toml:4: verify (within 600s, passes with 0): test -e done
     CREW_TRUST does not count here: a project can set it for Claude Code
@@ -136,7 +136,7 @@ fn values_that_only_narrow_need_no_trust() {
 #[test]
 fn a_project_cannot_disable_or_replace_the_users_promise() {
     let sandbox = Sandbox::new();
-    let refusal = "the project's settings need trust, and nobody on this machine has given it";
+    let refusal = "the project's settings need trust, which no person on this machine has given";
     let assert_refused = |wanted: &str| {
         let told = start(&sandbox, "\"Build it\" --verify false -n 1");
         assert!(told.contains(refusal) && told.contains(wanted), "{told}");

@@ -76,7 +76,7 @@ fn untrusted_project_settings_start_nothing() {
     let sandbox = Sandbox::new();
     project(&sandbox, "[loop]\ncommit = true\n[on]\nfinish = \"touch x\"\n");
     insta::assert_snapshot!(start(&sandbox, "Build it").replace(&sandbox.root().display().to_string(), ""), @"
-    crew: the project's settings need trust, and nobody on this machine has given it:
+    crew: the project's settings need trust, which no person on this machine has given:
       /repo/.claude/crew.toml:2: [loop] commit = true
       /repo/.claude/crew.toml:4: on finish (within 60s): touch x
     hint: read them, then run `crew trust` in a terminal here; `crew run --no-project` starts a loop without them
@@ -197,7 +197,7 @@ fn a_projects_procedure_and_agent_run_only_when_trusted_by_a_person_or_in_a_pipe
     let careful = world(Sandbox::new());
     let refused = careful.crew(&["run", "nightly"]);
     assert_eq!(refused.code(), 1);
-    assert!(refused.stderr.contains("nobody on this machine has given it"), "{refused:?}");
+    assert!(refused.stderr.contains("which no person on this machine has given"), "{refused:?}");
     assert!(!careful.home().join("calls").exists());
     let pipeline = world(Sandbox::new().env("CREW_TRUST", "1"));
     let ran = pipeline.crew(&["run", "nightly"]);

@@ -15,10 +15,10 @@ fn without_a_terminal_the_list_is_shown_and_nothing_is_trusted() {
     what needs trust in /repo/.claude/crew.toml:
       new      /repo/.claude/crew.toml:2: [loop] max-iterations = 30
       new      /repo/.claude/crew.toml:3: verify (within 600s, passes with 0): test -e done
-    crew: nobody can be asked here, so nothing was trusted
+    crew: no question can be asked here, so nothing was trusted
     hint: read the list, then run crew trust in a terminal, or with --yes
     ");
-    assert!(start(&sandbox, "Build it").contains("nobody on this machine has given it"));
+    assert!(start(&sandbox, "Build it").contains("which no person on this machine has given"));
 }
 
 #[test]
@@ -56,7 +56,9 @@ fn new_items_are_marked_and_forget_withdraws_all_trust() {
       verify (within 600s, passes with 0): test -e done
       gate (within 600s, passes with 0): make lint
     ");
-    assert!(start(&sandbox, "Build it --replace").contains("nobody on this machine has given it"));
+    assert!(
+        start(&sandbox, "Build it --replace").contains("which no person on this machine has given")
+    );
     insta::assert_snapshot!(shown(&sandbox, &sandbox.crew(&["trust", "--forget"])), @"
     exit 0
     nothing was trusted in /repo
@@ -81,7 +83,7 @@ fn forget_fails_if_it_cannot_list_what_it_withdraws() {
     crew: what was trusted in /repo cannot be listed: cannot read /home/.local/state/crew/trust/HASH: it is not a file
     hint: nothing there is trusted any more; `crew trust` asks again
     ");
-    assert!(start(&sandbox, "Build it").contains("nobody on this machine has given it"));
+    assert!(start(&sandbox, "Build it").contains("which no person on this machine has given"));
 }
 
 #[test]

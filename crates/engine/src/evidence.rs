@@ -18,7 +18,7 @@ use crate::usage::{Usage, tokens_text};
 pub const TAIL_CHARS: usize = 2000;
 
 /// The report about an answer that the token limit truncated.
-pub const CUT: &str = "the answer was cut by the token limit";
+pub const CUT: &str = "the answer was truncated by the token limit";
 
 /// The summary of one boundary.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

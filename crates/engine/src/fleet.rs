@@ -350,10 +350,10 @@ mod task_tests {
             refused.iter().map(|name| name.parse::<TaskId>().unwrap_err()).collect();
         insta::assert_snapshot!(told.join("\n"), @r#"
         "" cannot be a part of a branch: it is empty
-        "my task" cannot be a part of a branch: only letters from a to z, digits, `-`, `_` and `.` may stand in it
-        "a/b" cannot be a part of a branch: only letters from a to z, digits, `-`, `_` and `.` may stand in it
-        "é" cannot be a part of a branch: only letters from a to z, digits, `-`, `_` and `.` may stand in it
-        "a~" cannot be a part of a branch: only letters from a to z, digits, `-`, `_` and `.` may stand in it
+        "my task" cannot be a part of a branch: only letters from a to z, digits, `-`, `_` and `.` are allowed in it
+        "a/b" cannot be a part of a branch: only letters from a to z, digits, `-`, `_` and `.` are allowed in it
+        "é" cannot be a part of a branch: only letters from a to z, digits, `-`, `_` and `.` are allowed in it
+        "a~" cannot be a part of a branch: only letters from a to z, digits, `-`, `_` and `.` are allowed in it
         "-n" cannot be a part of a branch: it begins with `.` or `-`
         ".a" cannot be a part of a branch: it begins with `.` or `-`
         "a..b" cannot be a part of a branch: it holds `..`

@@ -129,7 +129,7 @@ impl FromStr for TaskId {
         } else if text.len() > MAX_TASK_ID_BYTES {
             "it has more than 60 bytes"
         } else if others.any(|c| !"-_.".contains(c)) {
-            "only letters from a to z, digits, `-`, `_` and `.` may stand in it"
+            "only letters from a to z, digits, `-`, `_` and `.` are allowed in it"
         } else if text.starts_with(['.', '-']) {
             "it begins with `.` or `-`"
         } else if text.contains("..") {

@@ -151,7 +151,7 @@ pub fn build_launch(
     if let Some(model) = &run.model {
         let Some(option) = &agent.model else {
             return Err(Failure::usage(
-                format!("{who} takes no --model"),
+                format!("{who} does not accept --model"),
                 format!("give it its own option after `--`, as in -- --model {model}"),
             ));
         };
@@ -219,7 +219,7 @@ fn permission_arguments<'a>(
             return Ok(&[]);
         }
         return Err(Failure::usage(
-            format!("{who} takes no --permissions {}", asked.label()),
+            format!("{who} does not accept --permissions {}", asked.label()),
             "put its own option into its command",
         ));
     }

@@ -78,7 +78,7 @@ fn capture_output(
         ExitCause::Exit(code) => {
             bail!("{line} {}", with_reason(&format!("ended with {code}"), &said))
         }
-        ExitCause::TimedOut => bail!("{line} gave no answer within {} s", within.as_secs()),
+        ExitCause::TimedOut => bail!("{line} did not answer within {} s", within.as_secs()),
         _ => bail!("{line} was ended by a signal"),
     }
 }

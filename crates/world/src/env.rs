@@ -36,7 +36,7 @@ pub fn all_variables() -> BTreeMap<OsString, OsString> {
 pub fn current_folder() -> Result<PathBuf, Failure> {
     std::env::current_dir().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
-            Failure::new("the folder you are in is gone", "cd into one that exists")
+            Failure::new("the current folder no longer exists", "cd into one that exists")
         }
         _ => Failure::without_hint(FailureKind::Error, error.to_string()),
     })

@@ -67,7 +67,8 @@ impl<'a> ScratchTerms<'a> {
         disk::make_private_folder(parent).map_err(|error| error.to_string())?;
         let lock = disk::take_lock(&folder.with_extension("lock"), LOCK_WAIT);
         let lock = lock.map_err(|error| error.to_string())?;
-        let lock = lock.ok_or("another crew runs checks in the scratch folder of this checkout")?;
+        let lock =
+            lock.ok_or("another crew process runs checks in the scratch folder of this checkout")?;
         Ok(ScratchFolder {
             terms: self,
             snapshots: Snapshots::of(self.home, self.subject),

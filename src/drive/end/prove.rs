@@ -88,7 +88,7 @@ pub fn start_in_background(home: &Home, id: &LoopId) {
         return;
     }
     if let Err(error) = start_prover(home, &record) {
-        let what = format!("no proof is looked for in the background: {error:#}");
+        let what = format!("no better proof is searched for in the background: {error:#}");
         let _ = store::note_in_journal(home, id, what);
     }
 }
@@ -96,9 +96,14 @@ pub fn start_in_background(home: &Home, id: &LoopId) {
 fn start_prover(home: &Home, record: &Loop) -> Result<()> {
     let call = Call::crew(home, &record.place.folder)?.args(["drive", record.id.as_str()]);
     let process = call.detach(&home.loop_file(&record.id, "prove.log"))?;
-    end::amend_record(home, &record.id, "its proof is looked for in the background", |record| {
-        record.state.begin_proof(process);
-    })
+    end::amend_record(
+        home,
+        &record.id,
+        "a better proof is searched for in the background",
+        |record| {
+            record.state.begin_proof(process);
+        },
+    )
 }
 
 /// The loop that this process was started for, once the record says so.

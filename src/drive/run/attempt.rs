@@ -135,7 +135,7 @@ fn report_end(ledger: &Ledger<'_>, ended: &FinishedAgent) {
     if ended.cause() == ExitCause::Lingered {
         let silent = CLOSED.as_secs();
         ledger.emit_note(&format!(
-            "the agent reported its end, then was silent for {silent} s: crew ended it, and the iteration counts in full"
+            "the agent reported that it was done, then was silent for {silent} s: crew ended it, and the iteration counts in full"
         ));
     }
     if !ended.left_behind().is_empty() {

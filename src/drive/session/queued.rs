@@ -116,12 +116,18 @@ pub fn was_obeyed(
         return Ok(None);
     }
     let mut found = None;
-    end::amend_record(home, &record.id, "a queued command came that was obeyed", |record| {
-        let obeyed = &mut record.state.session_mut().queue.obeyed;
-        let at =
-            obeyed.iter().position(|obeyed| split_command(hook.client, &obeyed.command) == command);
-        found = at.map(|at| obeyed.remove(at));
-    })?;
+    end::amend_record(
+        home,
+        &record.id,
+        "a queued command was delivered that had been carried out",
+        |record| {
+            let obeyed = &mut record.state.session_mut().queue.obeyed;
+            let at = obeyed
+                .iter()
+                .position(|obeyed| split_command(hook.client, &obeyed.command) == command);
+            found = at.map(|at| obeyed.remove(at));
+        },
+    )?;
     Ok(found)
 }
 

@@ -161,7 +161,7 @@ pub fn refuse_untrusted(
         return Ok(Some(note));
     }
     let mut lines = vec![
-        "the project's settings need trust, and nobody on this machine has given it:".to_owned(),
+        "the project's settings need trust, which no person on this machine has given:".to_owned(),
     ];
     lines.extend(known.untrusted.iter().map(|need| format!("  {}: {need}", need.origin)));
     if let (Some(client), Some(_)) = (known.client, &variable) {

@@ -70,7 +70,7 @@ pub fn missing_place(place: &Place) -> Option<Failure> {
         }
         _ => "put it back, or start a new loop elsewhere".to_owned(),
     };
-    Some(Failure::new(format!("its folder {folder} is gone"), hint))
+    Some(Failure::new(format!("its folder {folder} no longer exists"), hint))
 }
 
 /// The branch with `/` as `-`, and with eight digits of its hash if another branch already has that

@@ -164,7 +164,8 @@ fn take_in(folder: &Path, before: &TaskId, work: &str, others: &[&str]) -> Resul
         return Ok(());
     }
     let (others, files) = (others.join(" or "), files.join(", "));
-    let why = format!("{before}, which comes before, and {others} change the same lines: {files}");
+    let why =
+        format!("{before}, which comes before, and {others} change the same lines in {files}");
     Err(WorkConflict(why).into())
 }
 

@@ -116,7 +116,7 @@ fn a_conflict_with_an_earlier_task_leaves_no_clone() {
     let mut spec = yard.spec();
     spec.origin.before = vec![(id("a"), yard.commit("refs/heads/a"))];
     let fault = yard.make(&spec).0.unwrap_err();
-    let why = "conflict: a, which comes before, and main change the same lines: file";
+    let why = "conflict: a, which comes before, and main change the same lines in file";
     assert_eq!(fault.downcast_ref::<WorkConflict>().unwrap().to_string(), why);
     assert!(!disk::exists(&yard.path("fleet/vat.1")));
 }

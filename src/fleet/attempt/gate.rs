@@ -231,7 +231,7 @@ impl IterationGate for AttemptGate<'_> {
         }
         // An agent that was ended, or ran out of memory, may have left some.
         if !steps::clear_locks(&record.place.checkout) {
-            self.queue_note("a git still works in the clone of this task".to_owned());
+            self.queue_note("a git process is still running in this task's clone".to_owned());
         }
         if let Err(fault) = self.fetch_base(record) {
             self.queue_note(fault.cause_and_hint());

@@ -535,7 +535,7 @@ fn push_commit(
     }
     let known = [known, &[commit.to_owned()]].concat();
     if old.as_ref().is_some_and(|old| !git::is_held(&access.repository, old, &known)) {
-        let cause = format!("somebody else pushed to {branch}");
+        let cause = format!("someone else pushed to {branch}");
         let hint = "look at it, and move what is there to another branch";
         return Err(GitFault::new(GitStep::Push, GitTrouble::NonFastForward, cause, hint));
     }

@@ -215,7 +215,7 @@ impl fmt::Display for TaskReason {
             Self::Interrupted => out.write_str("it was interrupted"),
             Self::Repeated { times, last } => match &**last {
                 Self::ProcessGone(why) => {
-                    write!(out, "its process was gone {times} times in a row: {why}")
+                    write!(out, "its process disappeared {times} times in a row: {why}")
                 }
                 Self::Interrupted => write!(out, "it was interrupted {times} times in a row"),
                 last => write!(out, "it failed {times} times in a row, the last time: {last}"),

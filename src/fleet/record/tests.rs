@@ -108,7 +108,7 @@ fn hostile_records_are_refused() {
     ];
     let told = cases.iter().map(|(name, bytes)| {
         let why = read_error(bytes).unwrap_err();
-        assert!(why.ends_with("\nhint: move it away, and crew fleet run begins anew"), "{why}");
+        assert!(why.ends_with("\nhint: move it away, and crew fleet run starts again"), "{why}");
         let why = lines(&why);
         let why = why.strip_prefix("fleet.json cannot be read: ").unwrap();
         let why = why.split(" at line").next().unwrap();

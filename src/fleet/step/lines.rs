@@ -40,7 +40,7 @@ pub fn render_line(line: &FleetLine, record: &FleetRecord, at: DateTime<FixedOff
             (task, with_reason("sent back to its loop", &show_text(why)))
         }
         FleetLine::Gone { task, why } => {
-            (task, with_reason("tried again, its process is gone", &show_text(why)))
+            (task, with_reason("tried again, its process has disappeared", &show_text(why)))
         }
         FleetLine::Ended { task } => {
             let ending = record.task(task).and_then(|task| task.ending());
@@ -155,8 +155,8 @@ mod tests {
         vat-rounding   is paused
         vat-rounding   is being landed
         vat-rounding   sent back to its loop: src/tax.rs changed
-        vat-rounding   tried again, its process is gone: NODE_FAIL (NodeDown)
-        vat-rounding   tried again, its process is gone
+        vat-rounding   tried again, its process has disappeared: NODE_FAIL (NodeDown)
+        vat-rounding   tried again, its process has disappeared
         vat stays exhausted; hint: raise max-iterations
         the account answers again
         ");

@@ -353,7 +353,7 @@ impl Turn<'_> {
         let has_loop = self.known.reports.get(id).is_some_and(AttemptReport::has_loop);
         match task.ending().map(|ending| ending.outcome) {
             Some(outcome @ (Outcome::Completed | Outcome::Cancelled)) if is_alone => {
-                self.note(format!("{id} is {}, so nobody reads that", outcome.label()));
+                self.note(format!("{id} is {}, so no agent reads that", outcome.label()));
             }
             Some(outcome) if !is_alone && outcome != Outcome::Blocked => {}
             None if has_loop => {

@@ -49,7 +49,7 @@ fn a_task_whose_process_is_gone_three_times_in_a_row_ends_even_across_restarts()
     bench.known.reports.clear();
     bench.step(a_loss(1));
     let ending = bench.task("a").ending().unwrap();
-    assert_eq!(ending.reason.to_string(), "its process was gone 3 times in a row: killed");
+    assert_eq!(ending.reason.to_string(), "its process disappeared 3 times in a row: killed");
     assert_eq!((ending.outcome, ending.reason.kind()), (Outcome::Error, TaskEndKind::Machine));
     bench.step(ask_resume("a"));
     assert_eq!((bench.task("a").gone, bench.task("a").is_running()), (0, true));

@@ -61,12 +61,12 @@ check = ["cargo test", "", true]
         all = format!("{all}\n{}", read_fleet_file(broken).expect_err(broken));
     }
     insta::assert_snapshot!(all, @r#"
-    fleet.toml:2: name = "a b": "a b" cannot be a part of a branch: only letters from a to z, digits, `-`, `_` and `.` may stand in it
+    fleet.toml:2: name = "a b": "a b" cannot be a part of a branch: only letters from a to z, digits, `-`, `_` and `.` are allowed in it
     fleet.toml:3: base = "-x": expected a branch
     fleet.toml:4: slots = 0: expected more than 0
     fleet.toml:5: max_cost = "lots": expected US dollars, such as 5.00
     fleet.toml:6: max-cost is given twice, also in line 5: keep one
-    fleet.toml:7: setup = 2024-01-01: expected a text
+    fleet.toml:7: setup = 2024-01-01: expected a string
     fleet.toml:8: setup-timeout = 0: expected more than 0
     fleet.toml:9: unknown key `slot`: did you mean `slots`?
     fleet.toml:10: `verify` belongs under [task] in fleet.toml, or in the front matter of a task
@@ -78,8 +78,8 @@ check = ["cargo test", "", true]
     fleet.toml:17: `push` is not for a task to set: crew fleet run --push decides it for all tasks
     fleet.toml:18: max-cost = "lots": expected US dollars, such as 5.00
     fleet.toml:20: `verify` belongs under [task] in fleet.toml, or in the front matter of a task
-    fleet.toml:21: check = ["cargo test", "", true]: expected a text that is not blank
-    fleet.toml:1: setup = true: expected a text (as a text it needs quotes)
+    fleet.toml:21: check = ["cargo test", "", true]: expected a string that is not blank
+    fleet.toml:1: setup = true: expected a string (as a string it needs quotes)
     fleet.toml:1: `task` belongs in fleet.toml, as a line [task] with its keys below
     fleet.toml:2: `land` belongs in fleet.toml, as a line [land] with its keys below
     fleet.toml:1: this is not TOML: string values must be quoted, expected literal string

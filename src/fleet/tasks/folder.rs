@@ -135,7 +135,7 @@ fn read_task(
     if prompt.trim().is_empty() {
         faults.add(None, "the prompt is missing: write what is to be done under the front matter");
     } else if prompt.contains('\0') {
-        faults.add(None, "the prompt holds a NUL character: is it a text?");
+        faults.add(None, "the prompt contains a NUL character: is it a text file?");
     }
     if prompt.len() > MAX_PROMPT_BYTES {
         let [has, most] = [prompt.len(), MAX_PROMPT_BYTES].map(|bytes| bytes.div_ceil(1 << 10));

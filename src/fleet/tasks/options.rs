@@ -203,13 +203,13 @@ pub(super) fn check_value<T: DeserializeOwned>(
     let parts = value.as_array().map_or(slice::from_ref(&value), Vec::as_slice);
     let mut texts = parts.iter().filter_map(Value::as_str);
     if name != AGENT_WORDS && texts.any(|text| text.trim().is_empty() || text.contains('\0')) {
-        return Err("expected a text that is not blank".to_owned());
+        return Err("expected a string that is not blank".to_owned());
     }
     let alone = Table::from_iter([(name.to_owned(), value.clone())]);
     let Err(error) = T::deserialize(alone) else { return Ok(value) };
     // `true` is a command, too.
     let is_bare = parts.iter().any(Value::is_bool);
-    let quotes = if is_bare { " (as a text it needs quotes)" } else { "" };
+    let quotes = if is_bare { " (as a string it needs quotes)" } else { "" };
     let expected = describe_expected(&error);
     // The line is shown already.
     Err(expected.split(", not ").next().unwrap_or_default().to_owned() + quotes)

@@ -224,11 +224,11 @@ touches: c";
     auth.md:3: unknown key `frobnicate`: the keys are after, priority, touches, words, and the options that crew run --help lists
     auth.md:4: max-cost: lots: expected US dollars, such as 5.00
     auth.md:5: no-promise: yes please: expected true or false
-    auth.md:6: verify: true: expected a text or a list of texts (as a text it needs quotes)
-    auth.md:7: model: [opus, sonnet]: expected a text
+    auth.md:6: verify: true: expected a string or a list of strings (as a string it needs quotes)
+    auth.md:7: model: [opus, sonnet]: expected a string
     auth.md:8: timeout: 90: expected a time with its unit, such as 90m, 12h or "1h 30m"
     auth.md:9: gate: expected a value; one that begins with `*`, `&` or `!` needs quotes
-    auth.md:10: until: {run: x}: expected a text or a list of texts
+    auth.md:10: until: {run: x}: expected a string or a list of strings
     auth.md:11: agent: &mine codex: expected a value; one that begins with `*`, `&` or `!` needs quotes
     auth.md:12: context: !now x: expected a value; one that begins with `*`, `&` or `!` needs quotes
     auth.md:14: n is given twice, also in line 13: keep one
@@ -236,9 +236,9 @@ touches: c";
     auth.md:16: priority: 10: expected a whole number from 0 to 9, the most urgent
     auth.md:17: after: [a b, c]: expected the name of a task or a list such as [a, b]
     auth.md:18: touches: [/etc, ../x, 'a[', **/*.rs]: expected a value; one that begins with `*`, `&` or `!` needs quotes
-    auth.md:19: orient: [[a]]: expected a text or a list of texts
-    auth.md:20: decide: '': expected a text that is not blank
-    auth.md:21: no-worse: "a\0b": expected a text that is not blank
+    auth.md:19: orient: [[a]]: expected a string or a list of strings
+    auth.md:20: decide: '': expected a string that is not blank
+    auth.md:21: no-worse: "a\0b": expected a string that is not blank
     auth.md:22: permissions: all: expected one of `default`, `accept-edits`, `auto`, `bypass`
     auth.md:23: verify is given twice, also in line 6: keep one
     auth.md:24: touches is given twice, also in line 18: keep one
@@ -253,8 +253,8 @@ fn a_glob_is_below_the_root_of_the_checkout_wherever_it_is_in_a_list() {
     auth.md:2: touches: [/etc]: expected paths from the root of the checkout
     auth.md:2: touches: [src, ../x]: expected paths from the root of the checkout
     auth.md:2: touches: 'a[': expected a glob (unclosed character class; missing ']')
-    auth.md:2: touches: [src, '']: expected a text that is not blank
-    auth.md:2: touches: [[src]]: expected a text or a list of texts
+    auth.md:2: touches: [src, '']: expected a string that is not blank
+    auth.md:2: touches: [[src]]: expected a string or a list of strings
     ");
 }
 
@@ -341,10 +341,10 @@ fn a_file_without_a_prompt_or_with_a_bad_name_is_refused() {
     insta::assert_snapshot!(all.join("\n"), @r#"
     auth.md: the prompt is missing: write what is to be done under the front matter
     auth.md: the prompt is missing: write what is to be done under the front matter
-    auth.md: the prompt holds a NUL character: is it a text?
-    my task.md: "my task" cannot be a part of a branch: only letters from a to z, digits, `-`, `_` and `.` may stand in it; rename the file
+    auth.md: the prompt contains a NUL character: is it a text file?
+    my task.md: "my task" cannot be a part of a branch: only letters from a to z, digits, `-`, `_` and `.` are allowed in it; rename the file
     -x.md: "-x" cannot be a part of a branch: it begins with `.` or `-`; rename the file
-    a b.md: "a\nb" cannot be a part of a branch: only letters from a to z, digits, `-`, `_` and `.` may stand in it; rename the file
+    a b.md: "a\nb" cannot be a part of a branch: only letters from a to z, digits, `-`, `_` and `.` are allowed in it; rename the file
     "#);
 }
 

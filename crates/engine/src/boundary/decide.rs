@@ -85,7 +85,7 @@ fn finish_completed(judged: &Judged, facts: &Facts, mut ending: Ending) -> Decis
     }
     ending.proof_notes = proof_notes(facts.without_work.as_ref(), facts.baseline.as_ref());
     if facts.proves_later {
-        ending.proof_notes.push("a better proof is looked for in the background".to_owned());
+        ending.proof_notes.push("searching for a better proof in the background".to_owned());
     }
     Decision::Finish(ending)
 }

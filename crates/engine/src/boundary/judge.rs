@@ -340,7 +340,7 @@ fn is_broken_off(facts: &Facts) -> bool {
 fn skipped_agent(facts: &Facts) -> Option<String> {
     match &facts.seen.agent.process {
         Some(ProcessEnd::Skipped(why)) => Some(why.clone()),
-        Some(ProcessEnd::BrokenOff(_)) => Some("interrupted before its end".to_owned()),
+        Some(ProcessEnd::BrokenOff(_)) => Some("interrupted before it finished".to_owned()),
         Some(ProcessEnd::OutOfTime) => Some("ended when the loop's time was used up".to_owned()),
         _ => None,
     }
@@ -533,7 +533,7 @@ fn judge_tree(subject: &Loop, facts: &Facts) -> (Progress, String) {
         return (Progress::Unknown, String::new());
     }
     let Some(tree) = &facts.tree else {
-        return (Progress::Unknown, "the tree could not be looked at".to_owned());
+        return (Progress::Unknown, "the tree could not be examined".to_owned());
     };
     let (state, changes) = (&subject.state, facts.changes.as_ref());
     let words = changes.and_then(Changes::change_words);
@@ -551,7 +551,7 @@ fn judge_tree(subject: &Loop, facts: &Facts) -> (Progress, String) {
     if state.seen().tree().is_some()
         && state.seen().trees().snapshot().is_some() != tree.snapshot.is_some()
     {
-        return (Progress::Unknown, "the tree was looked at differently before".to_owned());
+        return (Progress::Unknown, "the tree was examined differently before".to_owned());
     }
     match state.seen().trees().seen_after(&tree.identity) {
         Some(0) => (Progress::None, "the tree is as it was before iteration 1".to_owned()),

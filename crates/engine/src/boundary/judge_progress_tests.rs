@@ -59,7 +59,7 @@ fn a_changed_tree_or_verdict_is_progress_and_no_tree_is_unknown() {
             "the tree is as it was before iteration 1",
         ),
         (Some("c"), Some(blank), Verdict::Failed, Idle, "only white space changed"),
-        (None, None, Verdict::Passed, Unknown, "the tree could not be looked at"),
+        (None, None, Verdict::Passed, Unknown, "the tree could not be examined"),
     ];
     for (tree, changes, verdict, expected, why) in table {
         let mut facts = facts(Claim::None);

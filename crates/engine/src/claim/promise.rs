@@ -129,7 +129,7 @@ impl TryFrom<String> for Promise {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PromiseError {
     /// Nothing but white space.
-    #[error("the promise is empty: give it a text, such as COMPLETE")]
+    #[error("the promise is empty: give it a value, such as COMPLETE")]
     Empty,
     /// More than one line.
     #[error("the promise has a line break: write it on one line")]

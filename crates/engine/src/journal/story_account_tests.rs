@@ -72,7 +72,7 @@ fn a_journal_reports_each_of_the_last_iterations_in_one_line() {
     insta::assert_snapshot!(last.join("\n"), @"
     2: 1 check fixed; claim refused: cargo test failed (exit 1)
     3: the agent said FAILURE: no network; cargo test failed (exit 1); nothing changed
-    4: cargo test timed out after 1 s; the answer was cut by the token limit; nothing changed
+    4: cargo test timed out after 1 s; the answer was truncated by the token limit; nothing changed
     5: lint failed (exit 1); nothing changed
     6: claim accepted; 2 checks fixed
     ");

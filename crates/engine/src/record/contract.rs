@@ -496,7 +496,7 @@ impl TaskOfFleet {
     /// How a person lifts a limit on cost or tokens. A limit of the fleet gives each task a part.
     pub fn without_usage_limits(&self) -> String {
         format!(
-            "to go on without it: max-cost: 0 and max-tokens: 0 in the task's file \
+            "to continue without it: max-cost: 0 and max-tokens: 0 in the task's file \
              (--max-cost 0 lifts the fleet's), then {}",
             self.resume_command()
         )

@@ -320,7 +320,7 @@ impl GitMemory {
             }
         }
         if reaction {
-            undone.push("its reaction to the end did not run yet".to_owned());
+            undone.push("its reaction to the end has not run yet".to_owned());
         }
         if undone.is_empty() { None } else { Some(undone.join(" · ")) }
     }
@@ -468,7 +468,7 @@ mod git_memory_tests {
             memory.describe_undone().as_deref(),
             Some(
                 "not committed yet · not pushed, 1 try failed: no remote; git remote add origin \
-                 ADDRESS · its reaction to the end did not run yet"
+                 ADDRESS · its reaction to the end has not run yet"
             )
         );
         memory.pending = Pending::default();

@@ -59,7 +59,7 @@ pub fn verdict_remark(inputs: &PageInputs<'_>) -> Option<String> {
         Some((Outcome::Blocked, _)) => Some("needs you".to_owned()),
         Some((Outcome::Error, _)) => None,
         Some(_) => state_of_the_checks(record),
-        None if inputs.view.owner_is_gone => Some("nobody drives it any more".to_owned()),
+        None if inputs.view.owner_is_gone => Some("no process drives it any more".to_owned()),
         None => inputs.view.dialog.map(|_| "needs you".to_owned()),
     }
 }

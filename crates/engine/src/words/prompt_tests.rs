@@ -311,7 +311,7 @@ fn an_agent_that_lost_its_context_reads_the_last_iterations() {
         [account(3, "2 files changed"), account(4, "claimed done, refused: 1 test fails")];
     let prompt = full_prompt(&after, None, &accounts, crew());
     assert_eq!(heard(&prompt, &after), None);
-    let earlier = prompt.split("What the last iterations came to:\n").nth(1).unwrap();
+    let earlier = prompt.split("Results of the last iterations:\n").nth(1).unwrap();
     insta::assert_snapshot!(earlier.split("\n\n").next().unwrap(), @"
     - Iteration 3: 2 files changed.
     - Iteration 4: claimed done, refused: 1 test fails.

@@ -171,7 +171,7 @@ fn an_option_that_an_agent_does_not_support_is_refused_with_a_hint() {
             own.clone(),
             Bypass,
             0,
-            "agent mine takes no --permissions bypass: put its own option into its command",
+            "agent mine does not accept --permissions bypass: put its own option into its command",
         ),
         (empty, Default, 0, "agent mine has no command: write `command = [\"program\", …]`"),
     ];
@@ -198,7 +198,7 @@ fn the_model_and_the_users_arguments_follow_the_agents_own() {
         assert_eq!(line.as_deref(), Ok(expected));
     }
     let cursor = find_agent("cursor-agent").unwrap();
-    let refused = "agent cursor-agent takes no --model: give it its own option after `--`, as in -- --model big";
+    let refused = "agent cursor-agent does not accept --model: give it its own option after `--`, as in -- --model big";
     assert_eq!(asked(&cursor, &run(&[]), &[]), Err(refused.to_owned()));
     let run = Run { model: None, ..run(&["--model", "big"]) };
     let line = asked(&cursor, &run, &[]).unwrap();

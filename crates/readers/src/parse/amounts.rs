@@ -269,7 +269,7 @@ impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for OrOff<T> {
         match Value::deserialize(source)? {
             Value::Boolean(false) => Ok(Self::Off),
             Value::String(text) => text.parse().map(Self::On).map_err(D::Error::custom),
-            _ => Err(D::Error::custom("expected a text in quotes, or false")),
+            _ => Err(D::Error::custom("expected a string in quotes, or false")),
         }
     }
 }
@@ -283,7 +283,7 @@ impl<T: Serialize> Serialize for OrOff<T> {
     }
 }
 
-/// One text, or a list of texts.
+/// One string, or a list of strings.
 ///
 /// # Errors
 /// If it is neither.
@@ -298,7 +298,9 @@ pub fn deserialize_texts<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<Str
             // word.
             Ok(text.replace("\r\n", "\n"))
         }
-        other => Err(D::Error::custom(format!("expected a text or a list of texts, not {other}"))),
+        other => {
+            Err(D::Error::custom(format!("expected a string or a list of strings, not {other}")))
+        }
     });
     texts.collect()
 }
@@ -313,7 +315,11 @@ pub const MARK: &str = "\0";
 /// If nothing is left to read.
 pub fn parse_text(marked: &str) -> Result<String, String> {
     let text = marked.strip_prefix(MARK).unwrap_or(marked);
-    if text.trim().is_empty() { Err("a text".to_owned()) } else { Ok(text.to_owned()) }
+    if text.trim().is_empty() {
+        Err("text that is not blank".to_owned())
+    } else {
+        Ok(text.to_owned())
+    }
 }
 
 #[cfg(test)]

@@ -72,7 +72,7 @@ fn find_rejection(text: &str) -> Option<(GitTrouble, String)> {
     let behind = ["(fetch first)", "(non-fast-forward)", "(stale info)", "but expected"];
     if summary.starts_with("[remote rejected] (non-fast-forward)") {
         let cause =
-            "the remote takes no rewritten branch: receive.denyNonFastForwards is set there";
+            "the remote accepts no rewritten branch: receive.denyNonFastForwards is set there";
         return Some((GitTrouble::Rejected, cause.to_owned()));
     }
     if behind.iter().any(|words| summary.contains(words)) {

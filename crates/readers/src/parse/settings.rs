@@ -312,7 +312,10 @@ impl Reader<'_> {
         if let toml::Value::String(text) = &read
             && (text.trim().is_empty() || text.contains('\0') || text.starts_with('-'))
         {
-            self.refuse_value(&value.span(), "expected a text that is not blank and no option");
+            self.refuse_value(
+                &value.span(),
+                "expected a string that is not blank and not an option",
+            );
             return true;
         }
         let alone = toml::Table::from_iter([(key.name().to_owned(), read.clone())]);

@@ -108,7 +108,7 @@ pub fn check_placeholders(command: &str, known: &[&str]) -> Result<(), String> {
             (false, true) => {}
             (false, false) => {
                 return Err(format!(
-                    "there is no {{{name}}}: it takes {listed}; braces of the shell are quoted"
+                    "there is no {{{name}}}: it accepts {listed}; braces of the shell are quoted"
                 ));
             }
         }
@@ -275,7 +275,7 @@ mod placeholders_tests {
             ("sh -c 'qstat {job}'", "take {job} out of the quotes: crew quotes it itself"),
             (
                 "qstat {jbo}",
-                "there is no {jbo}: it takes {job} and {name}; braces of the shell are quoted",
+                "there is no {jbo}: it accepts {job} and {name}; braces of the shell are quoted",
             ),
             ("qstat ${job}", "expected a command with {job} in it"),
         ] {

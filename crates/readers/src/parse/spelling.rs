@@ -20,8 +20,7 @@ pub fn shorten_text(written: &str) -> String {
 
 /// What a TOML reader expected, in plain words.
 pub fn describe_expected(error: &toml::de::Error) -> String {
-    const WORDS: [(&str, &str); 4] = [
-        ("a string", "a text"),
+    const WORDS: [(&str, &str); 3] = [
         ("a sequence", "a list, such as [\"a\", \"b\"]"),
         ("a map", "a table, such as { a = \"b\" }"),
         ("a boolean", "true or false"),

@@ -102,7 +102,7 @@ fn the_prompt_after_a_truncated_answer_says_to_continue_from_there() {
     cut.seen.agent.cut = true;
     subject = judge_boundary(&subject, &cut).after;
     let text = made(&subject, &PromptInputs::default(), "");
-    assert!(text.contains("The answer was cut by the token limit; what it changed is there."));
+    assert!(text.contains("The answer was truncated by the token limit; its changes are kept."));
 }
 
 #[test]

@@ -170,7 +170,7 @@ impl<'a> Git<'a> {
                 ExitCause::Exit(code) => {
                     return Err(Said { exit: Some(code), text: all_words(&ended) });
                 }
-                ExitCause::TimedOut => format!("git gave no answer within {} s", within.as_secs()),
+                ExitCause::TimedOut => format!("git did not answer within {} s", within.as_secs()),
                 _ => "git was ended before it finished".to_owned(),
             },
         };
@@ -294,7 +294,7 @@ impl Said {
             return locked_fault(step, lock);
         }
         if text.contains("fsck error") {
-            let hint = "take it out of the commits; git fsck names it";
+            let hint = "remove it from the commits; git fsck names it";
             return GitFault::new(step, GitTrouble::Rejected, find_error(text), hint);
         }
         if is_disk_full(text) {
@@ -315,7 +315,7 @@ pub(super) fn is_disk_full(text: &str) -> bool {
 /// The fault when a lock blocks a step.
 pub(super) fn locked_fault(step: GitStep, lock: &str) -> GitFault {
     let hint = format!("let the other git finish; if there is none, remove {lock}");
-    let cause = "another git is running here, or one crashed";
+    let cause = "another git process is running here, or one crashed";
     GitFault::new(step, GitTrouble::Unfinished, cause, hint)
 }
 

@@ -162,7 +162,8 @@ impl Refs<'_> {
     /// even with the same message, so of two writers of one ref, one is refused.
     pub fn make_commit(&self, message: &str, parent: Option<&str>) -> Result<String, GitFault> {
         if message.contains('\0') || message.len() > MESSAGE_BYTES {
-            let cause = "git cannot keep this message: it is longer than 8 MiB or has a zero byte";
+            let cause =
+                "git cannot keep this message: it is longer than 8 MiB or contains a NUL byte";
             return Err(refs_fault(cause, "make it shorter, without the zero byte"));
         }
         parent.map_or(Ok(()), check_id)?;

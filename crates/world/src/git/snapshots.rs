@@ -132,7 +132,7 @@ impl Snapshots {
     fn hold(&self) -> Result<Lock, String> {
         let lock = disk::take_lock(&self.folder.with_extension("lock"), LOCK_WAIT);
         let lock = lock.map_err(|error| error.to_string())?;
-        let lock = lock.ok_or("another crew is taking a snapshot here")?;
+        let lock = lock.ok_or("another crew process is taking a snapshot here")?;
         let _ = disk::remove(&self.folder.join("index.lock"));
         Ok(lock)
     }

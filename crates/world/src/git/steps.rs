@@ -275,7 +275,7 @@ pub fn read_head_state(place: &Place, step: GitStep) -> Result<HeadState, GitFau
         GitFault::new(step, Other, cause, "make sure that git is on PATH")
     })?;
     let ExitCause::Exit(code) = ended.cause() else {
-        return Err(GitFault::new(step, Other, "git gave no answer", "try git status here"));
+        return Err(GitFault::new(step, Other, "git did not answer", "try git status here"));
     };
     let text = ended.text();
     if place.is_clone {
@@ -414,7 +414,7 @@ pub fn put_back(checkout: &Path) -> Result<(), GitFault> {
     // tell by; a clock that was set back leaves such a lock to the person.
     let begun = disk::stamp(&mark).map(|(_, written)| written);
     if !remove_locks(checkout, &folder, |lock| disk::stamp(lock).map(|(_, made)| made) >= begun) {
-        let (cause, hint) = ("another git holds a lock here", "let it finish");
+        let (cause, hint) = ("another git process holds a lock here", "let it finish");
         return Err(GitFault::new(GitStep::Commit, GitTrouble::Unfinished, cause, hint));
     }
     match step.split_once(' ') {

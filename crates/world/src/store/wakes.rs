@@ -49,8 +49,8 @@ pub enum WakeFile {
 
 /// Creates this process's companion file.
 pub fn register_companion(home: &Home, session_id: &str) -> io::Result<PathBuf> {
-    let me =
-        identity::this_process().ok_or_else(|| io::Error::other("crew cannot find its process"))?;
+    let me = identity::this_process()
+        .ok_or_else(|| io::Error::other("crew cannot identify its own process"))?;
     let folder = home.wakes_folder(session_id);
     disk::make_private_folder(&folder)?;
     let file = folder.join(format!("{}-{}", me.pid, start_digits(&me.started)));

@@ -291,10 +291,10 @@ pub struct FleetArgs {
 pub enum FleetCommand {
     /// Start a folder of tasks, or continue it; what ended stays ended
     ///
-    /// A task whose process is gone is started again.
+    /// A task whose process has disappeared is started again.
     #[command(after_help = AFTER_RUN)]
     Run(FleetRunArgs),
-    /// Show a fleet, what needs you first
+    /// Show a fleet, with what needs you at the top
     #[command(after_help = "Examples:\n  crew fleet status\n  crew fleet status billing --json")]
     Status(FleetStatusArgs),
     /// Remove the branches, refs and clones of tasks that are over
@@ -320,7 +320,7 @@ pub struct FleetCleanArgs {
     /// Outside a repository the only one.
     #[arg(value_name = "FLEET")]
     fleet: Option<String>,
-    /// Remove what is listed without asking
+    /// Remove the listed items without asking
     #[arg(long)]
     yes: bool,
 }
@@ -356,7 +356,7 @@ pub struct FleetRunArgs {
     /// slurm:HOST by ssh to its login node; NAME is that of an [executor.NAME] in your settings.
     #[arg(long, value_name = "EXECUTOR", value_parser = parse_executor)]
     pub on: Option<String>,
-    /// Take the fleet from a coordinator that is gone
+    /// Take over the fleet from a lost coordinator
     ///
     /// This works once its record at the remote has not changed for 5 minutes.
     #[arg(long)]
@@ -366,7 +366,7 @@ pub struct FleetRunArgs {
     /// It also shows the order, and writes nothing.
     #[arg(long)]
     pub dry_run: bool,
-    /// Trust what is listed without asking
+    /// Trust the listed items without asking
     #[arg(long)]
     pub yes: bool,
     /// The base if fleet.toml names none; a checkout during the run does not change it. It cannot

@@ -145,19 +145,19 @@ fn an_invalid_command_line_is_refused_with_a_hint() {
         ),
         (&["x", "--tell", "y"], "unknown option `--tell`\nhint: did you mean --stall?"),
         (&["x", "--verify"], "`--verify <CMD>` needs a value\nhint: crew run --help"),
-        (&["x", "-c="], "`--context <TEXT>` needs a value\nhint: a text"),
+        (&["x", "-c="], "`--context <TEXT>` needs a value\nhint: text that is not blank"),
         (
             &["x", "--agent", "codex", "--agent-cmd", "mine"],
             "`--agent <NAME>` cannot be used with `--agent-cmd <CMD>`\nhint: give one of the two",
         ),
         (
             &["x", "--push=yes"],
-            "`--push` takes no value, but `yes` follows it\nhint: crew run --help",
+            "`--push` does not accept a value, but `yes` follows it\nhint: crew run --help",
         ),
         (&["x", "-v", "--verbose"], "`--verbose` is given twice\nhint: crew run --help"),
         (
             &["x", "--commit=some"],
-            "`--commit` takes no value, but `some` follows it\nhint: crew run --help",
+            "`--commit` does not accept a value, but `some` follows it\nhint: crew run --help",
         ),
         (
             &["x", "--permissions", "all"],

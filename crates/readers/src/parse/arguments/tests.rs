@@ -225,7 +225,7 @@ fn a_value_is_never_missing_empty_or_another_option() {
         ("--gate \"\" x", "`--gate <CMD>` needs a value"),
         ("--verify= make", "`--verify <CMD>` needs a value"),
     ] {
-        refuses(raw, &format!("{fault}\nhint: a text"));
+        refuses(raw, &format!("{fault}\nhint: text that is not blank"));
     }
     reads("--verify=-x", verify("-x"));
     reads("--verify \"-x\"", verify("-x"));
@@ -236,11 +236,11 @@ fn a_value_is_never_missing_empty_or_another_option() {
     );
     refuses(
         "x --replace=yes",
-        "`--replace` takes no value, but `yes` follows it\nhint: /crew:help lists the options; if it belongs to the task, put the whole task in double quotes",
+        "`--replace` does not accept a value, but `yes` follows it\nhint: /crew:help lists the options; if it belongs to the task, put the whole task in double quotes",
     );
     refuses(
         "x --help=all",
-        "`--help` takes no value, but `all` follows it\nhint: /crew:help lists the options; if it belongs to the task, put the whole task in double quotes",
+        "`--help` does not accept a value, but `all` follows it\nhint: /crew:help lists the options; if it belongs to the task, put the whole task in double quotes",
     );
 }
 
@@ -288,7 +288,7 @@ fn the_task_may_be_given_in_only_one_place() {
         refuses(raw, &format!("`{text}` is outside the task\nhint: {hint}"));
     }
     let unclosed = "the quote that opens the task is never closed\n\
-                    hint: add a double quote where the task ends, or take the first one away";
+                    hint: add a double quote where the task ends, or remove the first one";
     refuses("\"fix the login -n 3", unclosed);
     refuses(r#""say \"hi\" -n 3"#, unclosed);
     refuses(

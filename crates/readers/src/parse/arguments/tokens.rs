@@ -57,7 +57,7 @@ fn take_quoted(text: &str, quote: char) -> Result<(String, &str), Failure> {
     if quote == '"' && partners == 0 {
         return Err(Failure::usage(
             "the quote that opens the task is never closed",
-            "add a double quote where the task ends, or take the first one away",
+            "add a double quote where the task ends, or remove the first one",
         ));
     }
     take_plain_words(text)

@@ -27,7 +27,7 @@ pub fn usage_failure(error: &clap::Error, help: &str) -> Failure {
             format!("invalid value `{value}` for `{argument}`")
         }
         ErrorKind::TooManyValues if argument.starts_with('-') => {
-            format!("`{argument}` takes no value, but `{value}` follows it")
+            format!("`{argument}` does not accept a value, but `{value}` follows it")
         }
         ErrorKind::TooManyValues => format!("unexpected word `{value}`"),
         ErrorKind::UnknownArgument if is_of_run => {

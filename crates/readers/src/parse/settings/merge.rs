@@ -289,7 +289,7 @@ pub fn merge_layers(layers: &Layers, procedure: Option<&str>) -> Result<Settings
         if let Some(typed) = layers.typed.value("max-cost") {
             let [typed, most] = [typed, &ceiling.value].map(text_of);
             notes.push(format!(
-                "--max-cost {typed} is ignored: CREW_MAX_COST={most} is the most a loop may cost here"
+                "--max-cost {typed} is ignored: CREW_MAX_COST={most} is the highest cost of a loop here"
             ));
         }
         laid.values.insert("max-cost", ceiling);

@@ -157,10 +157,10 @@ fn a_bad_value_of_a_run_names_line_key_and_fix() {
       error: crew.toml:2: commit = "yes": expected true or false
     [loop]
     rebase = true
-      error: crew.toml:2: rebase = true: expected a text in quotes, or false
+      error: crew.toml:2: rebase = true: expected a string in quotes, or false
     [loop]
     rebase = "--exec=x"
-      error: crew.toml:2: rebase = "--exec=x": expected a text that is not blank and no option
+      error: crew.toml:2: rebase = "--exec=x": expected a string that is not blank and not an option
     [loop]
     permissions = "bypas"
       error: crew.toml:2: permissions = "bypas": expected one of `default`, `accept-edits`, `auto`, `bypass`
@@ -175,7 +175,7 @@ fn a_bad_value_of_a_run_names_line_key_and_fix() {
       error: crew.toml:2: protect = ["a["]: expected a glob (unclosed character class; missing ']')
     [loop]
     completion_promise = true
-      error: crew.toml:2: completion_promise = true: expected a text in quotes, or false
+      error: crew.toml:2: completion_promise = true: expected a string in quotes, or false
     [keep]
     logs = 2
       error: crew.toml:2: logs = 2: expected a size with its unit, such as 500MiB or 2GiB
@@ -209,7 +209,7 @@ fn a_bad_agent_procedure_or_reaction_names_line_key_and_fix() {
     ]), @r#"
     [loop]
     args = "--model opus"
-      error: crew.toml:2: args = "--model opus": expected a text that is not blank and no option
+      error: crew.toml:2: args = "--model opus": expected a string that is not blank and not an option
     [agents]
     mine = "my-agent"
       error: crew.toml:2: agents.mine is a table: write its keys under a line [agents.mine]
@@ -236,7 +236,7 @@ fn a_bad_agent_procedure_or_reaction_names_line_key_and_fix() {
       error: crew.toml:1: the name of a procedure is one word: [procedures.nightly]
     [procedures.nightly]
     observe = 5
-      error: crew.toml:2: observe = 5: expected a text or a list of texts, not 5
+      error: crew.toml:2: observe = 5: expected a string or a list of strings, not 5
     [procedures.nightly]
     act = "~/act.md"
       error: crew.toml:2: act = "~/act.md": expected a path without ~
@@ -245,7 +245,7 @@ fn a_bad_agent_procedure_or_reaction_names_line_key_and_fix() {
       warning: 
     [on]
     finish = 5
-      error: crew.toml:2: finish = 5: expected a text
+      error: crew.toml:2: finish = 5: expected a string
     [on]
     finish = { timeout = "5s" }
       error: crew.toml:2: finish = { timeout = "5s" }: missing field `run`
@@ -405,8 +405,8 @@ fn an_executor_has_three_commands_each_with_its_own_placeholders() {
         Err(faults) => faults,
     });
     assert_snapshot!(faults.collect::<Vec<_>>().join("\n\n"), @r#"
-    config.toml:2: submit = "qsub {skript}": there is no {skript}: it takes {script} and {name}; braces of the shell are quoted
-    config.toml:3: status = "qstat {script}": there is no {script}: it takes {job}; braces of the shell are quoted
+    config.toml:2: submit = "qsub {skript}": there is no {skript}: it accepts {script} and {name}; braces of the shell are quoted
+    config.toml:3: status = "qstat {script}": there is no {script}: it accepts {job}; braces of the shell are quoted
 
     config.toml:2: submit = "qsub": expected a command with {script} in it
     config.toml:3: status = "qstat '{job}'": take {job} out of the quotes: crew quotes it itself

@@ -209,7 +209,7 @@ fn a_bad_value_names_line_key_and_fix() {
       error: crew.toml:2: completion_promise = "FAILURE": the promise cannot be FAILURE: that word is how the agent says it is not done; choose another, such as COMPLETE
     [loop]
     completion_promise = ""
-      error: crew.toml:2: completion_promise = "": expected a text that is not blank and no option
+      error: crew.toml:2: completion_promise = "": expected a string that is not blank and not an option
     [wait]
     max = true
       error: crew.toml:2: max = true: expected a time with its unit, such as 90m, 12h or "1h 30m"
@@ -260,7 +260,7 @@ fn a_bad_check_names_line_key_and_fix() {
       warning: 
     [loop]
     gate = ["cargo test", 5]
-      error: crew.toml:2: gate = ["cargo test", 5]: expected a text or a list of texts, not 5
+      error: crew.toml:2: gate = ["cargo test", 5]: expected a string or a list of strings, not 5
     [loop]
     until = ["auto"]
       error: crew.toml:2: until = ["auto"]: write the command, or let `crew init` do it
@@ -469,7 +469,7 @@ fn a_typed_cost_above_the_ceiling_is_reported() {
     let environment = layer("max-cost", "5.00");
     let typed = layer("max-cost", "7.50");
     let layers = Layers { environment, typed, ..Layers::default() };
-    insta::assert_snapshot!(merge_layers(&layers, None).unwrap().notes().join("\n"), @"--max-cost 7.50 is ignored: CREW_MAX_COST=5.00 is the most a loop may cost here");
+    insta::assert_snapshot!(merge_layers(&layers, None).unwrap().notes().join("\n"), @"--max-cost 7.50 is ignored: CREW_MAX_COST=5.00 is the highest cost of a loop here");
 }
 
 /// The entry as the file would write it, or what is wrong.
@@ -496,7 +496,7 @@ fn an_allow_rule_without_a_check_and_an_invalid_variable_name_are_refused() {
         ("allow = \"--allow\"", "allow is an argument with {check} in it"),
         ("environment = \"LEVEL=low\"", "expected a table"),
         ("environment = { \"A=B\" = \"x\" }", "a variable without ="),
-        ("environment = { LEVEL = 1 }", "expected a text"),
+        ("environment = { LEVEL = 1 }", "expected a string"),
     ] {
         assert!(agent(line).contains(expected), "{line}: {}", agent(line));
     }

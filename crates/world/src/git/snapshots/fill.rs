@@ -159,7 +159,7 @@ fn read_theirs(snapshots: &Snapshots, subject: &Loop) -> Result<Option<Theirs>, 
     let Some(places) = places else {
         return Err(match find_refusal(&snapshots.checkout) {
             Some((cause, hint)) => format!("{cause} ({hint})"),
-            None => "git gave no answer".to_owned(),
+            None => "git did not answer".to_owned(),
         });
     };
     let [objects, index, format] = places.lines().collect::<Vec<_>>()[..] else {

@@ -185,7 +185,7 @@ fn a_lock_left_by_another_git_process_is_named() {
             .with_hint()
             .replace(&yard.path("").display().to_string(), "");
         let expected = format!(
-            "commit failed: another git is running here, or one crashed\n\
+            "commit failed: another git process is running here, or one crashed\n\
              hint: let the other git finish; if there is none, remove repo/.git/{lock}"
         );
         assert_eq!(message, expected);

@@ -120,7 +120,7 @@ fn a_remote_is_given_no_more_time_than_the_caller_has() {
         refs.swap(&[update(SHARED, None, Some(&new))]).unwrap_err()
     });
     assert_eq!(fault.trouble, GitTrouble::Network);
-    assert!(fault.to_string().contains("git gave no answer within 1 s"), "{fault}");
+    assert!(fault.to_string().contains("git did not answer within 1 s"), "{fault}");
 }
 
 #[test]

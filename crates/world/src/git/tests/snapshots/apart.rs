@@ -213,7 +213,10 @@ fn a_waiting_snapshot_gives_up_and_a_lock_left_by_a_killed_git_process_is_remove
     let lock = kept.yard.path("home").join(lock.trim());
     // A child that another test starts at this moment holds it too, until it becomes its program.
     let _held = disk::take_lock(&lock, Duration::from_secs(5)).unwrap().unwrap();
-    assert_eq!(kept.snapshots.take().unwrap_err(), "another crew is taking a snapshot here");
+    assert_eq!(
+        kept.snapshots.take().unwrap_err(),
+        "another crew process is taking a snapshot here"
+    );
 }
 
 #[test]
