@@ -67,11 +67,11 @@ fn run_fleet(arguments: &FleetRunArgs) -> Result<Exit> {
     leave_to_a_person("start a fleet")?;
     let home = terminal_home()?;
     let described = describe_fleet(&home, arguments, &env::current_folder()?)?;
-    let DescribedFleet { setup, tasks, notes, untrusted, .. } = &described;
+    let DescribedFleet { terms, tasks, notes, untrusted, .. } = &described;
     for note in notes {
         print::err(&format!("crew: {note}"));
     }
-    let known = store::read_local(&home, &setup.name)?;
+    let known = store::read_local(&home, &terms.name)?;
     if arguments.dry_run || !untrusted.is_empty() {
         let columns = terminal_reading().width.min(COLUMNS_MAX);
         print::page(&plan_page::render_plan(
@@ -88,13 +88,13 @@ fn run_fleet(arguments: &FleetRunArgs) -> Result<Exit> {
         .with_context(|| format!("cannot keep fleets in {}", home.root().display()))?;
     if !untrusted.is_empty() {
         let yes = arguments.yes;
-        setup::ask_trust(&setup.repository, untrusted, yes, "go?", "started", "crew fleet run")?;
+        setup::ask_trust(&terms.repository, untrusted, yes, "go?", "started", "crew fleet run")?;
     }
     // This asks the remote, with git's current settings.
-    for note in preflight::check_start(&home, setup, tasks)? {
+    for note in preflight::check_start(&home, terms, tasks)? {
         print::err(&format!("crew: {note}"));
     }
-    let (name, signals) = (setup.name.clone(), Signals::listen()?);
+    let (name, signals) = (terms.name.clone(), Signals::listen()?);
     let end = coordinate_fleet(&home, described, arguments, &signals, &mut |line: &str| {
         print::stamped(line);
     })?;
@@ -254,7 +254,7 @@ pub fn show_task(home: &Home, named: &Named, id: &TaskId, json: bool) -> Result<
         print::out(&format!("branch {}", named.record.branch(id, number)));
     }
     if let (Some(access), false) =
-        (RemoteAccess::for_setup(terms, &signals), named.record.is_local())
+        (RemoteAccess::for_terms(terms, &signals), named.record.is_local())
     {
         let refs = access.refs()?;
         let found = fetch_result(&refs, &terms.name, id, number)?;

@@ -5,10 +5,10 @@
 
 mod effects;
 mod folder_watch;
+mod landing;
 mod worker;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Error, Result, bail};
@@ -19,12 +19,12 @@ use super::attempt;
 use super::attempt::remote::{self, AttemptRequest};
 use super::executors::{FleetJobs, SeenJob, executor_of, executors_of_user, slots_of};
 use super::files::FleetFiles;
-use super::record::{CloneSetup, FleetRecord, FleetSetup, Holder, TaskRecord, TaskState};
+use super::record::{CloneSetup, FleetRecord, FleetTerms, Holder, TaskRecord, TaskState};
 use super::spec::{AttemptReport, Coordination, DescribedTask};
 use super::step::{Effect, FleetEvent, FleetLine, lines, step_fleet};
 use super::store::remote_refs::RemoteAccess;
 use super::store::requests::WaitingRequests;
-use super::store::{FleetStore, LockedFleetStore, PushTime, StoreFault};
+use super::store::{FleetStore, LockedFleetStore, StoreFault};
 use super::tasks::DescribedFleet;
 use crate::drive::failure::{failure_of, short_error};
 use engine::failure::Failure;
@@ -78,20 +78,20 @@ pub fn coordinate_fleet(
     signals: &Signals,
     say: &mut dyn FnMut(&str),
 ) -> Result<CoordinatorEnd> {
-    let DescribedFleet { setup, tasks, .. } = described;
+    let DescribedFleet { terms, tasks, .. } = described;
     let stop = || signals.times() > 1;
-    let executor = executor_of(home, &setup, &executors_of_user()?, &stop)?;
+    let executor = executor_of(home, &terms, &executors_of_user()?, &stop)?;
     let replaces = arguments.replace_coordinator;
-    let (store, found) = LockedFleetStore::take_fleet(home, &setup, signals, replaces, say)?;
+    let (store, found) = LockedFleetStore::take_fleet(home, &terms, signals, replaces, say)?;
     let now = clock::now().wall;
     let holder = Holder::this_process(home, now)?;
     let record = match found {
         Some(mut record) => {
-            record.take_up(setup, holder);
+            record.take_up(terms, holder);
             record
         }
         None => {
-            FleetRecord::begin_fleet(setup, format!("{:016x}", env::random_number()), holder, now)
+            FleetRecord::begin_fleet(terms, format!("{:016x}", env::random_number()), holder, now)
         }
     };
     let mut coordinator = Coordinator::new(home, Box::new(store), executor, record, signals, say);
@@ -108,7 +108,7 @@ struct Coordinator<'a> {
     signals: &'a Signals,
     say: &'a mut dyn FnMut(&str),
     record: FleetRecord,
-    known: Coordination,
+    coordination: Coordination,
     pending: PendingWork,
     remote: RemoteWork,
     workers: Workers,
@@ -189,13 +189,13 @@ impl<'a> Coordinator<'a> {
                 ends: Vec::new(),
                 unsent: Vec::new(),
                 is_sending: false,
-                access: RemoteAccess::for_setup(&record.terms, signals),
+                access: RemoteAccess::for_terms(&record.terms, signals),
                 pace: Pace::from_bounds(REMOTE_LOOKS[0], REMOTE_LOOKS[1]),
                 due: Some(Deadline::after(Duration::ZERO)),
             },
             workers: Workers::start(),
             seen: SeenFiles { began: Stopwatch::start(), folder: None, reports: BTreeMap::new() },
-            known: Coordination::default(),
+            coordination: Coordination::default(),
             home,
             store,
             executor,
@@ -242,10 +242,10 @@ impl<'a> Coordinator<'a> {
 
     /// Finds out what an earlier coordinator left on this machine.
     fn know_what_is_here(&mut self) {
-        self.known.slots = slots_of(&self.record.terms);
+        self.coordination.slots = slots_of(&self.record.terms);
         for (id, task) in &self.record.tasks {
             if self.record.is_local() && disk::is_folder(&self.files.clone_of(id, task.attempt)) {
-                self.known.clones.insert(id.clone());
+                self.coordination.clones.insert(id.clone());
             }
             if let TaskState::Running { job, .. } = &task.state {
                 self.executor.adopt_job(id, task.attempt, job);
@@ -297,7 +297,8 @@ impl<'a> Coordinator<'a> {
 
     pub(super) fn take_in(&mut self, event: FleetEvent) {
         self.pending.has_news = true;
-        let effects = step_fleet(&mut self.record, &mut self.known, event, clock::now().wall);
+        let effects =
+            step_fleet(&mut self.record, &mut self.coordination, event, clock::now().wall);
         // Each step decides again, because a request may have come after a step that had nothing
         // left to do.
         self.pending.is_done = effects.contains(&Effect::Finish);
@@ -323,7 +324,7 @@ impl<'a> Coordinator<'a> {
 
     /// Notes that something does not work, or works again.
     pub(super) fn set_trouble(&mut self, of: &'static str, why: Option<String>) {
-        if self.known.troubles.get(of) != why.as_ref() {
+        if self.coordination.troubles.get(of) != why.as_ref() {
             self.take_in(FleetEvent::Trouble { of, why });
         }
     }
@@ -363,37 +364,15 @@ impl<'a> Coordinator<'a> {
         self.pending.is_unsaved && (is_soon || self.pending.save_due.passed())
     }
 
-    /// Writes the record at the remote in its time, with what waits for that.
-    fn push_record(&mut self) {
-        let starts = self.remote.starts.len() - self.remote.ready;
-        let time = if starts == 0 { PushTime::Usual } else { PushTime::Soon };
-        if let Some(push) = self.store.push(&mut self.record, time) {
-            self.workers.talk.add(move || {
-                let pushed = push();
-                Box::new(move |this| this.take_pushed(starts, pushed))
-            });
-        }
-    }
-
-    /// Pushes the record at once, while no thread contacts the remote.
-    fn push_now(&mut self) -> Result<(), StoreFault> {
-        let Some(push) = self.store.push(&mut self.record, PushTime::Now) else {
-            return Ok(());
-        };
-        let pushed = push();
-        self.store.note_answer(pushed.is_ok());
-        pushed.map(drop)
-    }
-
     // What happened.
 
     fn look_at_signals(&mut self) {
         let times = self.signals.times();
-        if times == self.known.stop.signals {
+        if times == self.coordination.stop.signals {
             return;
         }
         if times > 1 {
-            self.workers.stops_landing.store(true, Ordering::Relaxed);
+            self.workers.landing_try.stop();
             self.pending.ends_at.get_or_insert_with(|| Deadline::after(END_WITHIN));
         }
         self.take_in(FleetEvent::Signal { times, is_hangup: self.signals.is_hangup() });
@@ -486,7 +465,7 @@ impl<'a> Coordinator<'a> {
             };
             if let Some(report) = report
                 && report.number == number
-                && self.known.reports.get(&task) != Some(&report)
+                && self.coordination.reports.get(&task) != Some(&report)
             {
                 self.take_in(FleetEvent::Reported(task.clone(), report));
             }
@@ -512,12 +491,12 @@ impl<'a> Coordinator<'a> {
             return;
         };
         match found {
-            Ok((setup, tasks)) if is_of(&self.record.terms, &setup) => {
+            Ok((terms, tasks)) if is_of(&self.record.terms, &terms) => {
                 // What was planted since the start is not agreed to.
                 let trusted = self.record.terms.clones.trusted.clone();
                 self.record.terms =
-                    FleetSetup { clones: CloneSetup { trusted, ..setup.clones }, ..setup };
-                self.known.slots = slots_of(&self.record.terms);
+                    FleetTerms { clones: CloneSetup { trusted, ..terms.clones }, ..terms };
+                self.coordination.slots = slots_of(&self.record.terms);
                 self.pending.is_unsaved = true;
                 self.take_in(FleetEvent::Described(tasks));
             }
@@ -538,7 +517,9 @@ impl<'a> Coordinator<'a> {
             if let Ok(done) = self.workers.results.recv_timeout(step) {
                 return done(self);
             }
-            if self.signals.times() != self.known.stop.signals || descendants::has_ended_child() {
+            if self.signals.times() != self.coordination.stop.signals
+                || descendants::has_ended_child()
+            {
                 return;
             }
         }
@@ -548,7 +529,7 @@ impl<'a> Coordinator<'a> {
     /// elsewhere are in the record that it has: they are its own now.
     fn give_up(mut self, who: &str) -> Error {
         self.note(&format!("another coordinator has this fleet now: {who}"));
-        self.workers.stops_landing.store(true, Ordering::Relaxed);
+        self.workers.landing_try.stop();
         if self.record.is_local() {
             self.note("this one ends what it started, and writes nothing more");
             let running = self.running_attempts();
@@ -589,7 +570,7 @@ impl<'a> Coordinator<'a> {
             let why = failure_of(&error.into_error()).join_with("; ");
             (self.say)(&format!("the record could not be written at last: {why}"));
         }
-        match self.known.stop.gave_up {
+        match self.coordination.stop.gave_up {
             Some(why) => bail!("the executor takes nothing: {why}"),
             None if self.signals.times() > 0 => Ok(CoordinatorEnd::Interrupted),
             None => Ok(CoordinatorEnd::Done),

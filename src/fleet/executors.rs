@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, bail};
 use self::command::CommandSystem;
 use self::slurm::Slurm;
 use super::files::FleetFiles;
-use super::record::{FleetSetup, LOCAL};
+use super::record::{FleetTerms, LOCAL};
 use super::spec::AttemptSpec;
 use crate::drive::installation::slurm::quote_word;
 use engine::failure::Failure;
@@ -55,17 +55,17 @@ pub fn executors_of_user() -> Result<ExecutorEntries> {
 /// When there is none of this name.
 pub fn executor_of<'a>(
     home: &Home,
-    setup: &FleetSetup,
+    terms: &FleetTerms,
     entries: &ExecutorEntries,
     stop: Stop<'a>,
 ) -> Result<FleetJobs<'a>> {
-    let name = setup.executor.as_str();
+    let name = terms.executor.as_str();
     if name == LOCAL {
-        return Ok(FleetJobs::new(Local::new(home, setup)));
+        return Ok(FleetJobs::new(Local::new(home, terms)));
     }
     if let Some(entry) = entries.get(name) {
-        let scripts = FleetFiles::new(home, &setup.name).root.join("scripts");
-        let (entry, folder) = (entry.value.clone(), setup.repository.clone());
+        let scripts = FleetFiles::new(home, &terms.name).root.join("scripts");
+        let (entry, folder) = (entry.value.clone(), terms.repository.clone());
         return Ok(FleetJobs::new(CommandSystem::new(name, entry, scripts, folder, stop)));
     }
     let host = match name.split_once(':') {
@@ -89,11 +89,11 @@ pub fn executor_of<'a>(
         Some(_) => "crew".to_owned(),
         None => env::program_path().context("cannot find this program")?.display().to_string(),
     };
-    Ok(FleetJobs::new(Slurm::new(setup, host, crew, stop)))
+    Ok(FleetJobs::new(Slurm::new(terms, host, crew, stop)))
 }
 
 /// Slots of this machine, or the most jobs at once elsewhere.
-pub fn slots_of(terms: &FleetSetup) -> usize {
+pub fn slots_of(terms: &FleetTerms) -> usize {
     let count = match terms.limits.slots {
         0 if terms.executor == LOCAL => slots::default_count().count,
         0 => return usize::MAX,
@@ -206,7 +206,7 @@ impl<'a> FleetJobs<'a> {
         let open: Vec<SeenJob> = jobs.filter(|job| job.ended.is_none()).cloned().collect();
         let found = self.system.find_jobs(&open);
         let found = found.with_context(|| format!("{} does not answer", self.system.name()));
-        self.take_in(found, clock::awake_ms())?;
+        self.take_found(found, clock::awake_ms())?;
         for job in &open {
             if self.jobs.get(&job.id).is_some_and(|known| known.seen.ended.is_some()) {
                 self.system.forget_job(job);
@@ -217,7 +217,7 @@ impl<'a> FleetJobs<'a> {
 
     /// Applies an answer that came at `now_ms`. A missing job keeps its state until every answer of
     /// [`GONE_MS`] has lacked it; after an error that time starts again.
-    fn take_in(&mut self, found: Result<FoundJobs>, now_ms: u64) -> Result<()> {
+    fn take_found(&mut self, found: Result<FoundJobs>, now_ms: u64) -> Result<()> {
         if found.is_err() {
             for job in self.jobs.values_mut() {
                 job.missing_since = None;
@@ -274,8 +274,8 @@ struct Local {
 
 impl Local {
     /// The system of a fleet on this machine.
-    pub fn new(home: &Home, setup: &FleetSetup) -> Self {
-        let (files, folder) = (FleetFiles::new(home, &setup.name), setup.repository.clone());
+    pub fn new(home: &Home, terms: &FleetTerms) -> Self {
+        let (files, folder) = (FleetFiles::new(home, &terms.name), terms.repository.clone());
         Self { home: home.clone(), files, folder }
     }
 }

@@ -2,7 +2,7 @@
 //! Not compiled into the program.
 
 use super::record::{
-    FleetRecord, FleetSetup, Holder, LOCAL, TaskEnding, TaskReason, TaskRecord, TaskState,
+    FleetRecord, FleetTerms, Holder, LOCAL, TaskEnding, TaskReason, TaskRecord, TaskState,
     TaskText, TaskWork,
 };
 use super::spec::{AttemptEnd, AttemptPhase, AttemptReport, Coordination, DescribedTask};
@@ -30,21 +30,21 @@ pub fn a_commit(number: u32) -> String {
 }
 
 /// The terms of a local fleet without a limit on its money.
-pub fn a_setup(landing: LandingMode) -> FleetSetup {
-    FleetSetup {
+pub fn some_terms(landing: LandingMode) -> FleetTerms {
+    FleetTerms {
         name: "shop".to_owned(),
         repository: "/repo".into(),
         folder: "tasks".to_owned(),
         base: "main".to_owned(),
         executor: LOCAL.to_owned(),
         landing,
-        ..FleetSetup::default()
+        ..FleetTerms::default()
     }
 }
 
 /// A fleet that was started at second 0.
 pub fn a_record(landing: LandingMode) -> FleetRecord {
-    FleetRecord::begin_fleet(a_setup(landing), "f1".to_owned(), Holder::default(), at(0).wall)
+    FleetRecord::begin_fleet(some_terms(landing), "f1".to_owned(), Holder::default(), at(0).wall)
 }
 
 /// A task as its file says, with ten iterations and without a limit on its cost.
@@ -116,7 +116,7 @@ pub fn a_report(number: u32, completed: u32, end: Option<AttemptEnd>) -> Attempt
 /// A coordinator of these tasks that has read the folder, and knows the clones of all of them.
 pub struct Bench {
     pub record: FleetRecord,
-    pub known: Coordination,
+    pub coordination: Coordination,
     pub second: u32,
 }
 
@@ -127,14 +127,14 @@ impl Bench {
         let described = tasks.iter().map(|(name, _)| a_described(name)).collect();
         record.tasks = tasks.into_iter().map(|(name, task)| (id(name), task)).collect();
         let clones = record.tasks.keys().cloned().collect();
-        let known = Coordination {
+        let coordination = Coordination {
             described,
             clones,
             has_begun: true,
             slots: 4,
             ..Coordination::default()
         };
-        Self { record, known, second: 0 }
+        Self { record, coordination, second: 0 }
     }
 
     /// Applies an event, a second later, and returns the effects that are decided then.
@@ -143,9 +143,9 @@ impl Bench {
         let now = at(self.second).wall;
         let mut effects = match event {
             FleetEvent::Tick => Vec::new(),
-            event => step_fleet(&mut self.record, &mut self.known, event, now),
+            event => step_fleet(&mut self.record, &mut self.coordination, event, now),
         };
-        effects.extend(step_fleet(&mut self.record, &mut self.known, FleetEvent::Tick, now));
+        effects.extend(step_fleet(&mut self.record, &mut self.coordination, FleetEvent::Tick, now));
         // One write goes before all of it.
         if effects.contains(&Effect::Save) {
             effects.retain(|effect| *effect != Effect::Save);

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use super::attempt::clones::{self, FleetCommands};
 use super::files::FleetFiles;
-use super::record::{FleetSetup, Landed, TaskRecord};
+use super::record::{FleetTerms, Landed, TaskRecord};
 use engine::fleet::{MAX_PRIORITY, Refusal, TaskId, touches_the_fleet};
 use engine::git::{GitFault, GitStep, GitTrouble};
 use engine::record::{Check, Contract};
@@ -41,7 +41,7 @@ const SLOT_LOOK: Duration = Duration::from_millis(200);
 #[derive(Clone, Copy)]
 pub struct Landing<'a> {
     pub home: &'a Home,
-    pub terms: &'a FleetSetup,
+    pub terms: &'a FleetTerms,
     pub task: &'a TaskId,
     pub record: &'a TaskRecord,
     /// The contract of the task, whose checks are run.
@@ -276,7 +276,7 @@ fn incomplete_landing(fault: GitFault) -> Result<PreparedLanding> {
 }
 
 /// The refusal where files that are committed differ before any check has run.
-fn altered_by(terms: &FleetSetup, files: &str) -> Refusal {
+fn altered_by(terms: &FleetTerms, files: &str) -> Refusal {
     let (run, what) = match (&terms.clones.setup, &terms.clones.include) {
         (Some(setup), _) => (setup.clone(), "it changed files that are committed"),
         (None, Some(_)) => {
@@ -311,19 +311,19 @@ const ASKED: &str =
 ///
 /// # Errors
 /// If the host was away all the time, or `stop` came first.
-pub fn open_request(
+pub fn open_pull(
     program: &str,
-    setup: &FleetSetup,
+    terms: &FleetTerms,
     record: &TaskRecord,
     (branch, message): (&str, &str),
     stop: Stop<'_>,
 ) -> Result<Result<Landed, Refusal>> {
-    let remote = setup.remote.as_ref().context("a pull request needs a remote")?;
+    let remote = terms.remote.as_ref().context("a pull request needs a remote")?;
     // The only remote there is the fleet's: in a clone an agent could lead it elsewhere.
     let opened = with_remote(&remote.url, |folder| {
         let gh = Gh { program, folder, stop };
         clock::retry(PATIENCE, stop, || {
-            match find_or_create(setup, record, (branch, message), &gh) {
+            match find_or_create(terms, record, (branch, message), &gh) {
                 Err(NotDone::Away(fault)) => Err(fault),
                 Err(NotDone::Refused(why)) => Ok(Err(why)),
                 Ok(landed) => Ok(Ok(landed)),
@@ -346,12 +346,12 @@ enum NotDone {
 
 /// The request of a branch at its host, which is created if there is none.
 fn find_or_create(
-    setup: &FleetSetup,
+    terms: &FleetTerms,
     record: &TaskRecord,
     (branch, message): (&str, &str),
     gh: &Gh<'_>,
 ) -> Result<Landed, NotDone> {
-    let base = setup.base.as_str();
+    let base = terms.base.as_str();
     let own = ["pr", "list", "--head", branch, "--base", base, "--jq", ASKED];
     let list: Vec<&str> = own.into_iter().chain(words_of(LISTED)).collect();
     let found = parse_requests(&gh.run_gh(&list)?);
@@ -418,5 +418,5 @@ impl Gh<'_> {
 mod landing_tests;
 
 #[cfg(test)]
-#[path = "landing_request_tests.rs"]
+#[path = "landing_pull_tests.rs"]
 mod requests_tests;

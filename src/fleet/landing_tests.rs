@@ -17,7 +17,7 @@ use world::process::{Call, ExitCause};
 /// A repository with a remote, and the clone of an attempt whose branch is fetched into it.
 struct Yard {
     root: TempDir,
-    setup: FleetSetup,
+    terms: FleetTerms,
     record: TaskRecord,
     contract: Contract,
     notes: RefCell<Vec<String>>,
@@ -30,7 +30,7 @@ impl Yard {
         let top = disk::real_path(root.path()).unwrap();
         let remote =
             Remote { name: "origin".to_owned(), url: top.join("origin.git").display().to_string() };
-        let setup = FleetSetup {
+        let terms = FleetTerms {
             name: "shop".to_owned(),
             repository: top.join("repo"),
             folder: "tasks".to_owned(),
@@ -40,11 +40,11 @@ impl Yard {
             landing: LandingMode::Main,
             clones: CloneSetup { setup_timeout_s: 60, ..CloneSetup::default() },
             limits: FleetLimits { slots: 1, ..FleetLimits::default() },
-            ..FleetSetup::default()
+            ..FleetTerms::default()
         };
         let record = TaskRecord { attempt: 1, ..TaskRecord::default() };
         let contract = Contract { checks: Vec::new(), ..a_loop().contract };
-        let mut yard = Self { root, setup, record, contract, notes: RefCell::default() };
+        let mut yard = Self { root, terms, record, contract, notes: RefCell::default() };
         yard.sh(".", "git init -q --bare -b main origin.git; git clone -q origin.git repo 2>&1");
         yard.sh("repo", "git checkout -q -B main; git config user.name Somebody");
         yard.sh("repo", "git config user.email somebody@example.com; echo one > file");
@@ -52,7 +52,7 @@ impl Yard {
             "repo",
             &format!("{first}\ngit add -A; git commit -qm first; git push -q origin main"),
         );
-        yard.setup.clones.trusted = read_trusted(&yard.setup.repository);
+        yard.terms.clones.trusted = read_trusted(&yard.terms.repository);
         yard.record.work.stands_on = Some(yard.id("repo", "main"));
         yard.sh(".", "mkdir -p home/fleets/shop; git clone -q origin.git home/fleets/shop/vat.1");
         yard.agent("git config user.name Agent; git config user.email agent@example.com");
@@ -136,7 +136,7 @@ impl Yard {
         let branch = task.branch_name("shop", 1);
         prepare_landing(&Landing {
             home: &Home::at(&self.path("home")),
-            terms: &self.setup,
+            terms: &self.terms,
             task: &task,
             record: &self.record,
             contract: &self.contract,
@@ -191,7 +191,7 @@ fn a_branch_becomes_one_commit_with_its_modes_its_message_and_its_authors() {
     yard.fetch();
     yard.elsewhere("echo other > other");
     yard.sh("repo", "git config commit.cleanup strip; git config core.commentChar B");
-    yard.setup.clones.trusted = read_trusted(&yard.setup.repository);
+    yard.terms.clones.trusted = read_trusted(&yard.terms.repository);
     let before = yard.sh("repo", "git show-ref; git config --list --local; git status --porcelain");
     let yard = yard.checks(&["./run", "test -f other", "! test -d tasks"]);
     let commit = yard.commit();
@@ -239,9 +239,9 @@ fn ignored_files_of_an_earlier_landing_are_removed_unless_they_are_kept() {
     let first =
         "echo gen.txt > .gitignore; echo cache >> .gitignore; echo 'echo 1 > gen.txt' > gen.sh";
     let mut yard = Yard::new(first, "echo work > work");
-    yard.setup.clones.setup =
+    yard.terms.clones.setup =
         Some("test ! -f gen.sh || sh gen.sh; mkdir -p cache; echo x >> cache/n".into());
-    yard.setup.land_keep = vec!["cache".to_owned()];
+    yard.terms.land_keep = vec!["cache".to_owned()];
     let mut yard = yard.checks(&["test -f gen.txt"]);
     yard.commit();
     yard.work("git rm -q gen.sh");
@@ -365,9 +365,9 @@ fn each_check_runs_on_the_commit_whatever_earlier_checks_changed() {
     let yard = yard.checks(&["git checkout -q HEAD^", "true"]);
     assert_eq!(yard.red(), "git checkout -q HEAD^: it checked out another commit, or a branch");
     let mut yard = yard.checks(&["test -f work"]);
-    yard.setup.clones.setup = Some("echo two > file".to_owned());
+    yard.terms.clones.setup = Some("echo two > file".to_owned());
     assert_eq!(yard.red(), "echo two > file: it changed files that are committed: file");
-    yard.setup.clones.setup = Some("echo no room; exit 3".to_owned());
+    yard.terms.clones.setup = Some("echo no room; exit 3".to_owned());
     let error = yard.try_to_land(&|| false).unwrap_err().to_string();
     assert_eq!(error, "setup `echo no room; exit 3` exits 3: no room");
     assert!(yard.notes.borrow().contains(&"setup: no room".to_owned()));
@@ -411,7 +411,7 @@ fn a_shallow_or_partial_repository_lands_like_a_complete_one() {
         let clone = format!("git clone -q {depth} --no-checkout file://$PWD/origin.git repo");
         yard.sh(".", &format!("mv repo whole; {clone}"));
         yard.sh("repo", "git config user.name Some; git config user.email some@example.com");
-        yard.setup.clones.trusted = read_trusted(&yard.setup.repository);
+        yard.terms.clones.trusted = read_trusted(&yard.terms.repository);
         yard.elsewhere("echo other > other");
         yard.work("echo more > more");
         // What a shallow repository lacks cannot be compared.

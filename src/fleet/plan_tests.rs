@@ -14,7 +14,7 @@ use engine::record::Outcome;
 
 /// What starts, and what each other task waits for, a line each.
 fn plan_lines(bench: &Bench) -> Vec<String> {
-    let plan = plan_starts(&bench.record, &bench.known, at(bench.second).wall);
+    let plan = plan_starts(&bench.record, &bench.coordination, at(bench.second).wall);
     let start = |task: &TaskId| plan.starts.iter().find(|start| start.task == *task);
     let waits = plan.waits.iter().map(|(task, waits)| match start(task) {
         Some(Start { reserved_micros, continues: true, .. }) => {
@@ -28,12 +28,12 @@ fn plan_lines(bench: &Bench) -> Vec<String> {
 
 fn make_bench(tasks: Vec<(&str, TaskRecord)>) -> Bench {
     let mut bench = Bench::new(LandingMode::No, tasks);
-    bench.known.clones.clear();
+    bench.coordination.clones.clear();
     bench
 }
 
 fn described_task<'a>(bench: &'a mut Bench, name: &str) -> &'a mut DescribedTask {
-    bench.known.described.iter_mut().find(|task| task.task.id.as_str() == name).unwrap()
+    bench.coordination.described.iter_mut().find(|task| task.task.id.as_str() == name).unwrap()
 }
 
 /// With the fleet's limit, and limits of these tasks, in dollars.
@@ -48,20 +48,20 @@ fn with_costs(mut bench: Bench, max: u64, own: &[(&str, u64)]) -> Bench {
 fn set_waiting(bench: &mut Bench, name: &str) {
     let mut report = a_report(1, 0, None);
     report.phase = AttemptPhase::Waiting { until: None, why: "a limit".to_owned() };
-    bench.known.reports.insert(id(name), report);
+    bench.coordination.reports.insert(id(name), report);
 }
 
 #[test]
 fn as_many_tasks_start_as_there_are_slots_and_a_waiting_task_frees_its_slot() {
     let tasks = || vec![("a", a_task()), ("b", a_task()), ("c", a_task()), ("r", a_running_task())];
     let mut it = make_bench(tasks());
-    it.known.slots = 3;
+    it.coordination.slots = 3;
     assert_eq!(plan_lines(&it), ["a starts with 0", "b starts with 0", "c Slot"]);
-    it.known.slots = 1;
+    it.coordination.slots = 1;
     assert_eq!(plan_lines(&it), ["a Slot", "b Slot", "c Slot"]);
     set_waiting(&mut it, "r");
     assert_eq!(plan_lines(&it), ["a starts with 0", "b Slot", "c Slot"]);
-    it.known.slots = usize::MAX;
+    it.coordination.slots = usize::MAX;
     assert_eq!(plan_lines(&it).len(), 3);
 }
 
@@ -84,7 +84,7 @@ fn a_task_waits_for_earlier_tasks_and_names_one_that_needs_a_person() {
         ("unfetched", unfetched),
     ];
     let mut it = make_bench(tasks);
-    it.known.slots = 9;
+    it.coordination.slots = 9;
     let after = [
         ("v", vec!["unfetched"]),
         ("w", vec!["nobody"]),
@@ -136,18 +136,18 @@ fn a_task_names_the_request_trouble_signal_or_missing_file_it_waits_for() {
         ("b", a_task()),
     ]);
     assert_eq!(plan_lines(&it), ["a Request { request: Pause { now: false } }", "b starts with 0"]);
-    it.known.troubles.insert("push", "no remote".to_owned());
+    it.coordination.troubles.insert("push", "no remote".to_owned());
     assert_eq!(plan_lines(&it)[1], "b Trouble { why: \"no remote\" }");
-    it.known.troubles.clear();
-    it.known.backoffs.starts.add_failure(at(0).wall);
+    it.coordination.troubles.clear();
+    it.coordination.backoffs.starts.add_failure(at(0).wall);
     assert_eq!(plan_lines(&it)[1], "b Trouble { why: \"the executor took nothing\" }");
     it.second = 5;
     assert_eq!(plan_lines(&it)[1], "b starts with 0");
-    it.known.backoffs.starts.until = Some(at(4000).wall);
+    it.coordination.backoffs.starts.until = Some(at(4000).wall);
     assert_eq!(plan_lines(&it)[1], "b starts with 0", "a clock that was set back");
-    it.known.stop.signals = 1;
+    it.coordination.stop.signals = 1;
     assert_eq!(plan_lines(&it)[1], "b Signal");
-    it.known.described.clear();
+    it.coordination.described.clear();
     assert_eq!(plan_lines(&it)[1], "b File");
 }
 
@@ -174,7 +174,7 @@ fn an_attempt_continues_if_its_clone_is_here_and_nothing_changed() {
         let mut it = make_bench(vec![("a", task)]);
         it.record.terms.executor = executor.to_owned();
         if has_clone {
-            it.known.clones.insert(id("a"));
+            it.coordination.clones.insert(id("a"));
         }
         plan_lines(&it).remove(0)
     };
@@ -207,7 +207,7 @@ fn money_is_reserved_for_running_tasks_and_a_task_that_does_not_fit_waits() {
     let over = TaskRecord { carried: a_carried(2, 100), ..an_ended_task(Outcome::Completed) };
     let tasks = vec![("a", a_task()), ("b", a_task()), ("c", a_task()), ("r", runs), ("o", over)];
     let mut it = with_costs(make_bench(tasks), 10, &[("a", 3), ("b", 2), ("c", 1)]);
-    it.known.slots = 9;
+    it.coordination.slots = 9;
     assert_eq!(plan_lines(&it), ["a starts with 3000000", "b Money", "c starts with 1000000"]);
     it.record.tasks.get_mut(&id("r")).unwrap().reserved_micros = 0;
     assert_eq!(plan_lines(&it), ["a Money", "b Money", "c Money"], "one runs without a limit");
@@ -277,14 +277,14 @@ proptest! {
         let own: Vec<(&str, u64)> =
             names.iter().map(String::as_str).zip(costs.iter().map(|cost| cost.0)).collect();
         let mut it = with_costs(make_bench(tasks), most, &own);
-        it.known.slots = 100;
+        it.coordination.slots = 100;
         for (name, dollars) in &own {
             let task = it.record.tasks.get_mut(&id(name)).unwrap();
             if task.is_running() {
                 task.reserved_micros = dollars * 1_000_000;
             }
         }
-        let plan = plan_starts(&it.record, &it.known, at(0).wall);
+        let plan = plan_starts(&it.record, &it.coordination, at(0).wall);
         let aside = |task: &TaskRecord| task.reserved_micros.max(task.cost());
         let gone: u64 = it.record.tasks.values().map(aside).sum();
         let promised: u64 = plan

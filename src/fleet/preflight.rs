@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Result, bail};
 
 use super::files::FleetFiles;
-use super::record::FleetSetup;
+use super::record::FleetTerms;
 use super::step::DescribedTask;
 use super::store;
 use engine::failure::Failure;
@@ -32,18 +32,18 @@ const NAMED_MAX: usize = 5;
 /// Everything that is missing, a line each, with its fix.
 pub fn check_start(
     home: &Home,
-    setup: &FleetSetup,
+    terms: &FleetTerms,
     tasks: &[DescribedTask],
 ) -> Result<Vec<String>> {
-    let mut preflight = Preflight { setup, tasks, missing: Vec::new(), notes: Vec::new() };
+    let mut preflight = Preflight { terms, tasks, missing: Vec::new(), notes: Vec::new() };
     preflight.check_git();
-    if let Some(commit) = git::find_commit(&setup.repository, &format!("refs/heads/{}", setup.base))
+    if let Some(commit) = git::find_commit(&terms.repository, &format!("refs/heads/{}", terms.base))
     {
         preflight.check_submodules(&commit);
         preflight.check_disk(home, &commit);
     }
     preflight.check_gh();
-    if let Some(remote) = &setup.remote {
+    if let Some(remote) = &terms.remote {
         preflight.check_remote(remote);
     }
     let Preflight { missing, notes, .. } = preflight;
@@ -52,14 +52,14 @@ pub fn check_start(
     }
     let lines = missing.join("\n  ");
     bail!(Failure::new(
-        format!("the fleet {} cannot start:\n  {lines}", setup.name),
+        format!("the fleet {} cannot start:\n  {lines}", terms.name),
         "nothing was started"
     ))
 }
 
 /// What is checked, and what was found so far.
 struct Preflight<'a> {
-    setup: &'a FleetSetup,
+    terms: &'a FleetTerms,
     tasks: &'a [DescribedTask],
     missing: Vec<String>,
     notes: Vec<String>,
@@ -73,7 +73,7 @@ impl Preflight<'_> {
 
     /// Who commits, refs in the way, and locks that were left.
     fn check_git(&mut self) {
-        let FleetSetup { repository: top, name: fleet, .. } = self.setup;
+        let FleetTerms { repository: top, name: fleet, .. } = self.terms;
         if let Err(GitFault { cause, hint, .. }) = readiness::check_identity(top) {
             self.add_fault(cause, hint);
         }
@@ -93,7 +93,7 @@ impl Preflight<'_> {
 
     /// The submodules of the base that a clone gets from here, and git-lfs.
     fn check_submodules(&mut self, commit: &str) {
-        let FleetSetup { repository: top, base, .. } = self.setup;
+        let FleetTerms { repository: top, base, .. } = self.terms;
         let mut unused = Vec::new();
         for AbsentSubmodule { path, is_initialised } in readiness::absent_submodules(top, commit) {
             if is_initialised {
@@ -118,7 +118,7 @@ impl Preflight<'_> {
 
     /// How many clones are still to be made: as many as work at once, and the one of landings.
     fn missing_clones(&self, home: &Home) -> u64 {
-        let FleetSetup { name, limits, executor, landing, .. } = self.setup;
+        let FleetTerms { name, limits, executor, landing, .. } = self.terms;
         let (files, known) =
             (FleetFiles::new(home, name), store::read_local(home, name).ok().flatten());
         let cloned: BTreeSet<TaskId> =
@@ -136,7 +136,7 @@ impl Preflight<'_> {
 
     /// The room for the clones that are still to be made.
     fn check_disk(&mut self, home: &Home, commit: &str) {
-        let clone = readiness::checkout_bytes(&self.setup.repository, commit);
+        let clone = readiness::checkout_bytes(&self.terms.repository, commit);
         let there = home.root().ancestors().find(|folder| disk::exists(folder));
         let (Some(clone), Some(folder)) = (clone, there) else { return };
         let Some(free) = disk::free_bytes(folder) else { return };
@@ -154,7 +154,7 @@ impl Preflight<'_> {
 
     /// The program that opens pull requests.
     fn check_gh(&mut self) {
-        if self.setup.landing == LandingMode::Pr && on_path("gh").is_empty() {
+        if self.terms.landing == LandingMode::Pr && on_path("gh").is_empty() {
             let what = "--land pr opens pull requests with gh, which is not on PATH";
             self.add_fault(what, "install the GitHub CLI, and log in with gh auth login");
         }
@@ -175,7 +175,7 @@ impl Preflight<'_> {
     }
 
     fn ask_remote(&mut self, remote: &Remote) -> Result<(), GitFault> {
-        let FleetSetup { repository, base, name: fleet, folder, .. } = self.setup;
+        let FleetTerms { repository, base, name: fleet, folder, .. } = self.terms;
         let Remote { name, url } = remote;
         let refs = Refs { folder: repository, remote: url, stop: &|| false, patience: None };
         let (branch, record) = (format!("refs/heads/{base}"), format!("refs/crew/{fleet}/record"));
@@ -215,7 +215,7 @@ impl Preflight<'_> {
     /// Commits of the base that the remote does not have: a note, and where they would land with a
     /// task's work, a fault.
     fn check_ahead(&mut self, remote: &Remote, tip: &str) {
-        let FleetSetup { repository, base, landing, name: fleet, .. } = self.setup;
+        let FleetTerms { repository, base, landing, name: fleet, .. } = self.terms;
         let branch = format!("refs/heads/{base}");
         // The tip is not here if others pushed since the last fetch.
         let known = [tip.to_owned(), remote.tracking_ref(base)]

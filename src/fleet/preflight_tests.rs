@@ -7,8 +7,8 @@ use crate::fleet::tasks::DescribedFleet;
 use crate::fleet::tasks::fixture::Yard;
 
 fn check_yard(yard: &Yard) -> Result<Vec<String>> {
-    let DescribedFleet { setup, tasks, .. } = yard.landing();
-    check_start(&yard.home, &setup, &tasks)
+    let DescribedFleet { terms, tasks, .. } = yard.landing();
+    check_start(&yard.home, &terms, &tasks)
 }
 
 fn refusal_of(yard: &Yard) -> String {
@@ -117,10 +117,10 @@ fn a_submodule_with_a_missing_commit_is_an_error_and_one_not_checked_out_a_note(
 #[test]
 fn the_disk_needs_space_only_for_clones_that_do_not_exist_yet() {
     let yard = Yard::new();
-    let DescribedFleet { setup, tasks, .. } = yard.landing();
-    let setup = FleetSetup { limits: FleetLimits { slots: 2, ..setup.limits }, ..setup };
+    let DescribedFleet { terms, tasks, .. } = yard.landing();
+    let terms = FleetTerms { limits: FleetLimits { slots: 2, ..terms.limits }, ..terms };
     let (missing, notes) = (Vec::new(), Vec::new());
-    let preflight = Preflight { setup: &setup, tasks: &tasks, missing, notes };
+    let preflight = Preflight { terms: &terms, tasks: &tasks, missing, notes };
     assert_eq!(preflight.missing_clones(&yard.home), 3);
     let files = FleetFiles::new(&yard.home, "shop");
     for folder in [files.clone_of(&tasks[0].task.id, 2), files.land()] {

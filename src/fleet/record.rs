@@ -40,7 +40,7 @@ pub struct FleetRecord {
     pub schema: u32,
     /// The crew version that wrote it.
     pub made_by: String,
-    pub terms: FleetSetup,
+    pub terms: FleetTerms,
     /// A random number of its first start, which distinguishes it from another fleet with its name.
     pub id: String,
     pub started_at: DateTime<Utc>,
@@ -55,7 +55,7 @@ pub struct FleetRecord {
 
 /// What a start has read from the folder, the command line and the repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FleetSetup {
+pub struct FleetTerms {
     pub name: String,
     /// The working tree in which the fleet was started.
     pub repository: PathBuf,
@@ -253,20 +253,20 @@ pub enum WaitsFor {
 
 impl FleetRecord {
     /// The record of a new fleet. `id` is random.
-    pub fn begin_fleet(setup: FleetSetup, id: String, holder: Holder, now: DateTime<Utc>) -> Self {
+    pub fn begin_fleet(terms: FleetTerms, id: String, holder: Holder, now: DateTime<Utc>) -> Self {
         let mut record = Self { id, started_at: now, ..Self::default() };
-        record.take_up(setup, holder);
+        record.take_up(terms, holder);
         record
     }
 
     /// Takes the terms of a later start, which lifts what was asked for all tasks, and each pause.
     /// Nothing of the old terms is kept: a record may come from a remote that others write. Where
     /// the remote is another one, it lacks the work so far.
-    pub fn take_up(&mut self, setup: FleetSetup, holder: Holder) {
+    pub fn take_up(&mut self, terms: FleetTerms, holder: Holder) {
         self.schema = SCHEMA;
         env!("CARGO_PKG_VERSION").clone_into(&mut self.made_by);
-        let (pushes, is_new) = (setup.remote.is_some(), setup.remote != self.terms.remote);
-        (self.terms, self.holder, self.request) = (setup, holder, None);
+        let (pushes, is_new) = (terms.remote.is_some(), terms.remote != self.terms.remote);
+        (self.terms, self.holder, self.request) = (terms, holder, None);
         for task in self.tasks.values_mut() {
             task.asked.request.take_if(|request| matches!(request, TaskRequest::Pause { .. }));
             let has_work = task.work_not_on_main().is_some();

@@ -9,7 +9,7 @@ fn a_source() -> Source {
 }
 
 fn make_spec(bench: &Bench) -> AttemptSpec {
-    bench.record.spec_of(&bench.known, &id("a"), 2, a_source()).unwrap()
+    bench.record.spec_of(&bench.coordination, &id("a"), 2, a_source()).unwrap()
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn a_spec_contains_the_tasks_share_its_checks_and_the_earlier_work() {
     };
     let tasks = vec![("a", a), ("done", done), ("landed", landed)];
     let mut bench = Bench::new(LandingMode::No, tasks);
-    bench.known.described[0].task.after = vec![id("done"), id("landed")];
+    bench.coordination.described[0].task.after = vec![id("done"), id("landed")];
     bench.record.terms.land_checks = vec![Check::new("make e2e".to_owned(), Role::Verify)];
     let first = make_spec(&bench);
     assert_eq!(first.branch, "fleet/shop/a/2");
@@ -39,7 +39,7 @@ fn a_spec_contains_the_tasks_share_its_checks_and_the_earlier_work() {
     );
     assert_eq!(first.contract.limits.max_cost_micros, 5);
     assert_eq!((first.origin.before, first.origin.start), (vec![(id("done"), a_commit(7))], None));
-    let checks = bench.known.described[0].contract.checks.clone();
+    let checks = bench.coordination.described[0].contract.checks.clone();
     assert_eq!((first.contract.checks, first.messages), (checks.clone(), vec!["hi".to_owned()]));
 
     let task = bench.record.tasks.get_mut(&id("a")).unwrap();
@@ -54,6 +54,6 @@ fn a_spec_contains_the_tasks_share_its_checks_and_the_earlier_work() {
     );
     assert_eq!(again.contract.checks.len(), checks.len() + 1, "the checks of landings are its own");
     assert!(again.sent_back.is_some());
-    bench.known.described.clear();
-    assert!(bench.record.spec_of(&bench.known, &id("a"), 2, a_source()).is_none());
+    bench.coordination.described.clear();
+    assert!(bench.record.spec_of(&bench.coordination, &id("a"), 2, a_source()).is_none());
 }

@@ -15,7 +15,7 @@ mod page;
 use super::files::FleetFiles;
 use super::plan::FleetPlan;
 use super::record::{
-    FleetLimits, FleetRecord, FleetSetup, Landed, TaskEndKind, TaskEnding, TaskRecord, TaskState,
+    FleetLimits, FleetRecord, FleetTerms, Landed, TaskEndKind, TaskEnding, TaskRecord, TaskState,
     WaitsFor,
 };
 use super::spec::{AttemptPhase, AttemptReport};
@@ -427,7 +427,7 @@ impl<'a> TaskStatus<'a> {
             _ if self.continues() => (4, None),
             (_, Some(WaitsFor::Ended { task })) => (5, resume(task)),
             (_, Some(WaitsFor::Money)) => {
-                let run = FleetSetup {
+                let run = FleetTerms {
                     limits: FleetLimits { typed_max_cost_micros: None, ..terms.limits.clone() },
                     ..terms.clone()
                 }

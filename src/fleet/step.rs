@@ -43,8 +43,8 @@ pub fn step_fleet(
     now: DateTime<Utc>,
 ) -> Vec<Effect> {
     let (effects, is_changed) = (Vec::new(), false);
-    let mut turn = Turn { record, known: coordination, now, effects, is_changed };
-    turn.take_in(event);
+    let mut turn = Turn { record, coordination, now, effects, is_changed };
+    turn.apply_event(event);
     if turn.is_changed {
         turn.effects.insert(0, Effect::Save);
     }
@@ -54,14 +54,14 @@ pub fn step_fleet(
 /// One step, which follows from one event.
 pub(super) struct Turn<'a> {
     record: &'a mut FleetRecord,
-    known: &'a mut Coordination,
+    coordination: &'a mut Coordination,
     now: DateTime<Utc>,
     effects: Vec<Effect>,
     is_changed: bool,
 }
 
 impl Turn<'_> {
-    fn take_in(&mut self, event: FleetEvent) {
+    fn apply_event(&mut self, event: FleetEvent) {
         match event {
             FleetEvent::Described(tasks) => self.take_described(tasks),
             FleetEvent::Reported(id, report) => self.update(&id, report, Self::take_report),
@@ -94,12 +94,12 @@ impl Turn<'_> {
     }
 
     fn set_trouble(&mut self, of: &'static str, why: Option<String>) {
-        let before = self.known.first_trouble().map(str::to_owned);
+        let before = self.coordination.first_trouble().map(str::to_owned);
         match why {
-            Some(why) => drop(self.known.troubles.insert(of, why)),
-            None => drop(self.known.troubles.remove(of)),
+            Some(why) => drop(self.coordination.troubles.insert(of, why)),
+            None => drop(self.coordination.troubles.remove(of)),
         }
-        match self.known.first_trouble() {
+        match self.coordination.first_trouble() {
             Some(why) if before.as_deref() != Some(why) => {
                 self.note(format!("{why}; it is tried again, and nothing starts before"));
             }
@@ -151,7 +151,7 @@ impl Turn<'_> {
     pub(super) fn pass_request(&mut self, id: &TaskId, request: FleetRequest) {
         match request {
             FleetRequest::Resume { .. } => self.continue_after_a_pause(id),
-            FleetRequest::Task(_) => drop(self.known.to_continue.remove(id)),
+            FleetRequest::Task(_) => drop(self.coordination.to_continue.remove(id)),
             FleetRequest::Tell { .. } => {}
         }
         self.effects.push(Effect::Pass { task: id.clone(), request });
@@ -159,8 +159,8 @@ impl Turn<'_> {
 
     /// Has a task continue where it reports a pause of the iteration that it is in.
     pub(super) fn continue_after_a_pause(&mut self, id: &TaskId) {
-        let done = self.known.reports.get(id).map_or(0, |report| report.carried.completed);
-        self.known.to_continue.insert(id.clone(), done);
+        let done = self.coordination.reports.get(id).map_or(0, |report| report.carried.completed);
+        self.coordination.to_continue.insert(id.clone(), done);
     }
 
     pub(super) fn task_file(&self, id: &TaskId) -> String {
@@ -176,7 +176,7 @@ impl Turn<'_> {
             && task.attempt == number
         {
             *known = job;
-            self.known.backoffs.starts = Backoff::default();
+            self.coordination.backoffs.starts = Backoff::default();
         }
     }
 
@@ -184,16 +184,16 @@ impl Turn<'_> {
         if !task.is_running() {
             return;
         }
-        if self.known.stop.signals == 0 && self.record.request_of(id).is_none() {
-            self.known.backoffs.starts.add_failure(self.now);
+        if self.coordination.stop.signals == 0 && self.record.request_of(id).is_none() {
+            self.coordination.backoffs.starts.add_failure(self.now);
             self.note(format!("{id} could not start: {why}"));
         }
         match self.record.cancel_of(id) {
             Some(ending) => self.end(id, task, ending),
             None => task.set(TaskState::Waiting, self.now),
         }
-        if self.known.backoffs.starts.times >= NOT_STARTED_MAX {
-            self.known.stop.gave_up = Some(why);
+        if self.coordination.backoffs.starts.times >= NOT_STARTED_MAX {
+            self.coordination.stop.gave_up = Some(why);
         }
     }
 
@@ -201,8 +201,8 @@ impl Turn<'_> {
         if !task.is_running() || task.attempt != report.number {
             return;
         }
-        let before = self.known.reports.insert(id.clone(), report.clone());
-        if let (None, Some(done)) = (&before, self.known.to_continue.get_mut(id)) {
+        let before = self.coordination.reports.insert(id.clone(), report.clone());
+        if let (None, Some(done)) = (&before, self.coordination.to_continue.get_mut(id)) {
             *done = report.carried.completed;
         }
         let (rested, had_loop) =
@@ -238,7 +238,7 @@ impl Turn<'_> {
         }
         if let Some(request) = self.record.request_of(id).cloned() {
             self.pass_request(id, FleetRequest::Task(request));
-        } else if self.known.stop.signals > 0 && self.record.is_local() {
+        } else if self.coordination.stop.signals > 0 && self.record.is_local() {
             self.pause_attempt(id);
         }
     }
@@ -249,14 +249,14 @@ impl Turn<'_> {
         if !task.is_running() || task.attempt != number {
             return;
         }
-        let report = self.known.reports.remove(id);
+        let report = self.coordination.reports.remove(id);
         let asked = self.record.request_of(id).cloned();
-        let (cancel, is_signal) = (self.record.cancel_of(id), self.known.stop.signals > 0);
+        let (cancel, is_signal) = (self.record.cancel_of(id), self.coordination.stop.signals > 0);
         // A start lifts each pause, also one that is found before the folder is read.
         let done = report.map_or(0, |report| report.carried.completed);
         // One that comes iterations later is another pause.
-        let lifted = self.known.to_continue.remove(id).is_some_and(|then| done <= then + 1);
-        let continues = lifted || !self.known.has_begun;
+        let lifted = self.coordination.to_continue.remove(id).is_some_and(|then| done <= then + 1);
+        let continues = lifted || !self.coordination.has_begun;
         let is_expected = continues || is_signal || asked.is_some();
         match (end, cancel, &task.refused.sent_back) {
             (AttemptEnd::Ended(ending), ..) if ending.is_completed() && !self.lands() => {
@@ -294,7 +294,7 @@ impl Turn<'_> {
     /// again ends. It does not count where crew ended the process, or never handed it over.
     fn take_loss(&mut self, id: &TaskId, task: &mut TaskRecord, reason: TaskReason) {
         let was_started = matches!(&task.state, TaskState::Running { job, .. } if !job.is_empty());
-        let is_asked = self.known.stop.signals > 0 || self.record.request_of(id).is_some();
+        let is_asked = self.coordination.stop.signals > 0 || self.record.request_of(id).is_some();
         task.gone += u32::from(was_started && !is_asked);
         if task.gone >= GONE_MAX {
             let reason = TaskReason::Repeated { times: GONE_MAX, last: Box::new(reason) };
@@ -306,13 +306,13 @@ impl Turn<'_> {
 
     /// Notes that a landing is over. Returns the loop's ending if the task still waits for it.
     fn landing_over(&mut self, id: &TaskId, task: &TaskRecord) -> Option<TaskEnding> {
-        self.known.landing.take_if(|landing| landing == id);
+        self.coordination.landing.take_if(|landing| landing == id);
         task.landing().cloned()
     }
 
     fn take_landed(&mut self, id: &TaskId, task: &mut TaskRecord, landed: Landed) {
         let Some(ending) = self.landing_over(id, task) else { return };
-        self.known.backoffs.landings = Backoff::default();
+        self.coordination.backoffs.landings = Backoff::default();
         if matches!(landed, Landed::Main(_)) {
             self.effects.push(Effect::Remove { task: id.clone() });
         }
@@ -323,11 +323,11 @@ impl Turn<'_> {
     /// settle it. A cancel ends the task.
     fn take_refusal(&mut self, id: &TaskId, task: &mut TaskRecord, refusal: Refusal) {
         let Some(TaskEnding { proof, .. }) = self.landing_over(id, task) else { return };
-        self.known.backoffs.landings = Backoff::default();
+        self.coordination.backoffs.landings = Backoff::default();
         if let Some(cancelled) = self.record.cancel_of(id) {
             return self.end(id, task, cancelled);
         }
-        let described = self.known.described_task(id);
+        let described = self.coordination.described_task(id);
         let limit = described.and_then(|one| task.spent_limit(&one.contract.limits));
         let mut unsettled = None;
         if refusal.can_be_settled() && task.refused.sent_back.is_none() {
@@ -352,11 +352,11 @@ impl Turn<'_> {
         if let Some(cancelled) = self.record.cancel_of(id) {
             return self.end(id, task, cancelled);
         }
-        self.known.backoffs.landings.add_failure(self.now);
-        if !is_final && self.known.backoffs.landings.times < LANDING_FAILURES_MAX {
+        self.coordination.backoffs.landings.add_failure(self.now);
+        if !is_final && self.coordination.backoffs.landings.times < LANDING_FAILURES_MAX {
             return self.note(format!("{id} could not land: {why}; it is tried again"));
         }
-        self.known.backoffs.landings = Backoff::default();
+        self.coordination.backoffs.landings = Backoff::default();
         let outcome = if is_final { Outcome::Blocked } else { Outcome::Error };
         let ending = TaskEnding::new(outcome, TaskReason::NotLanded(why));
         self.end(id, task, TaskEnding { proof, ..ending });
@@ -365,11 +365,11 @@ impl Turn<'_> {
     /// Decides what starts, lands and is fetched now.
     fn settle_tasks(&mut self) {
         self.end_again();
-        let mut is_finished = self.known.stop.signals > 0;
-        if self.known.has_begun {
+        let mut is_finished = self.coordination.stop.signals > 0;
+        if self.coordination.has_begun {
             self.fetch_all();
             self.land_next();
-            let plan = plan::plan_starts(self.record, self.known, self.now);
+            let plan = plan::plan_starts(self.record, self.coordination, self.now);
             for start in &plan.starts {
                 self.update(&start.task, start, Self::start_task);
             }
@@ -394,7 +394,7 @@ impl Turn<'_> {
     /// Asks for what was reported and not fetched yet. What is only in a clone that is gone is
     /// lost: completed work is done again from the last commit that was fetched.
     fn fetch_all(&mut self) {
-        if self.known.backoffs.fetch_pause.is_active(self.now) {
+        if self.coordination.backoffs.fetch_pause.is_active(self.now) {
             return;
         }
         let those = self.tasks_where(|task| !task.is_fetched());
@@ -402,7 +402,7 @@ impl Turn<'_> {
             self.set_trouble(FETCH, None);
         }
         for id in those {
-            let Coordination { fetching, backoffs, troubles, clones, .. } = &*self.known;
+            let Coordination { fetching, backoffs, troubles, clones, .. } = &*self.coordination;
             // Where all of them may fail, one finds out.
             let is_enough = troubles.contains_key(FETCH) && !fetching.is_empty();
             let is_held = backoffs.fetches.get(&id).is_some_and(|tries| tries.is_active(self.now));
@@ -416,7 +416,7 @@ impl Turn<'_> {
 
     fn fetch_work(&mut self, id: &TaskId, task: &mut TaskRecord, can_be_fetched: bool) {
         if can_be_fetched || task.work.tip == task.work.commit {
-            self.known.fetching.insert(id.clone(), task.work.tip.clone());
+            self.coordination.fetching.insert(id.clone(), task.work.tip.clone());
             return self.effects.push(Effect::Fetch { task: id.clone() });
         }
         self.note(format!("{id}: its clone is gone, with the commits that were not fetched"));
@@ -433,7 +433,7 @@ impl Turn<'_> {
     /// of a completed loop is not what its checks have seen.
     fn take_work(&mut self, id: &TaskId, task: &mut TaskRecord, commit: String) {
         self.set_trouble(FETCH, None);
-        let asked = self.known.fetching.remove(id).flatten();
+        let asked = self.coordination.fetching.remove(id).flatten();
         let is_of_now = asked == task.work.tip;
         let is_proved =
             task.landing().is_some() || task.ending().is_some_and(TaskEnding::is_completed);
@@ -441,7 +441,7 @@ impl Turn<'_> {
             let why = "its branch moved after its loop".to_owned();
             return self.fetch_failed(id, task, (why, FetchConcern::Task));
         }
-        self.known.backoffs.fetches.remove(id);
+        self.coordination.backoffs.fetches.remove(id);
         if is_of_now && !is_proved {
             task.work.tip = Some(commit.clone());
         }
@@ -457,13 +457,13 @@ impl Turn<'_> {
         task: &mut TaskRecord,
         (why, concerns): (String, FetchConcern),
     ) {
-        self.known.fetching.remove(id);
+        self.coordination.fetching.remove(id);
         if concerns == FetchConcern::All {
-            self.known.backoffs.fetch_pause = Backoff::default();
-            self.known.backoffs.fetch_pause.add_failure(self.now);
+            self.coordination.backoffs.fetch_pause = Backoff::default();
+            self.coordination.backoffs.fetch_pause.add_failure(self.now);
             return self.set_trouble(FETCH, Some(format!("{id} cannot be fetched: {why}")));
         }
-        let tries = self.known.backoffs.fetches.entry(id.clone()).or_default();
+        let tries = self.coordination.backoffs.fetches.entry(id.clone()).or_default();
         tries.add_failure(self.now);
         let times = tries.times;
         let is_refused = concerns == FetchConcern::Rules;
@@ -477,7 +477,7 @@ impl Turn<'_> {
         if !is_enough || task.is_running() {
             return;
         }
-        self.known.backoffs.fetches.remove(id);
+        self.coordination.backoffs.fetches.remove(id);
         task.work.tip.clone_from(&task.work.commit);
         task.work.needs_push = false;
         if !is_cancelled {
@@ -488,30 +488,30 @@ impl Turn<'_> {
 
     /// Starts the landing of the next task: the one that was completed first.
     fn land_next(&mut self) {
-        let Coordination { troubles, stop, landing, backoffs, .. } = &*self.known;
+        let Coordination { troubles, stop, landing, backoffs, .. } = &*self.coordination;
         let is_held = stop.signals > 0 || backoffs.landings.is_active(self.now);
         if !troubles.is_empty() || landing.is_some() || is_held {
             return;
         }
         let open = self.record.tasks.iter().filter(|(id, task)| {
             let is_open = task.landing().is_some() && self.record.request_of(id).is_none();
-            is_open && task.is_fetched() && self.known.described_task(id).is_some()
+            is_open && task.is_fetched() && self.coordination.described_task(id).is_some()
         });
         let next = open.min_by_key(|(_, task)| task.at).map(|(id, _)| id.clone());
         let Some(task) = next else { return };
-        self.known.landing = Some(task.clone());
+        self.coordination.landing = Some(task.clone());
         // The record has to say so before anything lands.
         self.is_changed = true;
         self.say(FleetLine::Lands { task: task.clone() });
         self.effects.push(match self.record.terms.landing {
-            LandingMode::Pr => Effect::OpenRequest { task },
+            LandingMode::Pr => Effect::OpenPull { task },
             LandingMode::Main | LandingMode::No => Effect::Land { task },
         });
     }
 
     fn start_task(&mut self, id: &TaskId, task: &mut TaskRecord, start: &Start) {
         let Start { reserved_micros, continues, .. } = *start;
-        let Some(described) = self.known.described_task(id) else { return };
+        let Some(described) = self.coordination.described_task(id) else { return };
         task.set(TaskState::Running { job: String::new(), since: self.now }, self.now);
         task.reserved_micros = reserved_micros;
         task.text.revision.clone_from(&described.task.revision);
@@ -520,7 +520,8 @@ impl Turn<'_> {
         task.refused.begins_anew = false;
         task.asked.given = task.asked.messages.len();
         if !continues {
-            if self.record.is_local() && task.attempt > 0 && !self.known.clones.contains(id) {
+            if self.record.is_local() && task.attempt > 0 && !self.coordination.clones.contains(id)
+            {
                 self.note(format!(
                     "{id}: its last clone is not here, and what was not committed in it is lost"
                 ));
@@ -533,7 +534,7 @@ impl Turn<'_> {
             };
         }
         if self.record.is_local() {
-            self.known.clones.insert(id.clone());
+            self.coordination.clones.insert(id.clone());
         }
         let (task, number) = (id.clone(), task.attempt);
         self.say(FleetLine::Started { task: task.clone(), number, continues });
@@ -542,7 +543,7 @@ impl Turn<'_> {
 
     /// Whether nothing runs, and nothing would start or land without a person.
     fn is_finished(&self, plan: &FleetPlan) -> bool {
-        let Coordination { stop, landing, troubles, backoffs, .. } = &*self.known;
+        let Coordination { stop, landing, troubles, backoffs, .. } = &*self.coordination;
         let mut tasks = self.record.tasks.iter();
         let runs = self.record.tasks.values().any(TaskRecord::is_running);
         if landing.is_some() || (runs && (self.record.is_local() || !stop.is_hangup)) {
@@ -559,7 +560,7 @@ impl Turn<'_> {
             if task.landing().is_none() {
                 return !task.is_fetched();
             }
-            self.record.request_of(id).is_none() && self.known.described_task(id).is_some()
+            self.record.request_of(id).is_none() && self.coordination.described_task(id).is_some()
         });
         let is_temporary = plan.waits.values().any(WaitsFor::ends_by_itself);
         stop.signals > 0 || stop.gave_up.is_some() || !(is_temporary || is_open)

@@ -17,7 +17,7 @@ use chrono::{DateTime, Utc};
 
 use self::remote_refs::{OwnRefs, RemoteAccess};
 use super::files::FleetFiles;
-use super::record::{FleetRecord, FleetSetup, Holder, Landed, RECORD_BYTES_MAX};
+use super::record::{FleetRecord, FleetTerms, Holder, Landed, RECORD_BYTES_MAX};
 use engine::failure::Failure;
 use engine::fleet::TaskId;
 use engine::git::{GitFault, RefUpdate, RemoteRef};
@@ -105,7 +105,7 @@ pub trait FleetStore {
 
     /// What moves the base, to a commit that was made and checked on what it was, and the record in
     /// one push, both or neither. `None` without a remote.
-    fn prepare_landing_push(&mut self, base: RefUpdate, record: &FleetRecord) -> Option<Push>;
+    fn push_with_base(&mut self, base: RefUpdate, record: &FleetRecord) -> Option<Push>;
 
     /// Notes that a push is over, and whether it wrote the record.
     fn note_answer(&mut self, is_written: bool);
@@ -134,34 +134,34 @@ impl LockedFleetStore {
     /// `replaces`: a record there that does not change is taken over.
     pub fn take_fleet(
         home: &Home,
-        setup: &FleetSetup,
+        terms: &FleetTerms,
         signals: &Signals,
         replaces: bool,
         say: &mut dyn FnMut(&str),
     ) -> Result<(Self, Option<FleetRecord>)> {
-        let files = FleetFiles::new(home, &setup.name);
+        let files = FleetFiles::new(home, &terms.name);
         files.make().with_context(|| format!("cannot keep a fleet in {}", files.root.display()))?;
         let Some(lock) = disk::take_lock(&files.lock(), LOCK_LOOK)? else {
-            return Err(coordinated_here(&files, &setup.name));
+            return Err(coordinated_here(&files, &terms.name));
         };
         let me = Holder::this_process(home, clock::now().wall)?;
         lock.write_holder(&me.to_string())?;
         let here = read_file(&files.record())?;
         if let Some(here) = &here {
-            refuse_other_fleet(setup, &here.terms)?;
+            refuse_other_fleet(terms, &here.terms)?;
         }
-        let mut shared = SharedRecord::for_setup(setup, signals);
+        let mut shared = SharedRecord::for_terms(terms, signals);
         let there = shared.as_mut().map_or(Ok(None), SharedRecord::read_record)?;
         let base_has = |commit: &str| {
-            shared.as_ref().is_some_and(|shared| shared.base_has(&setup.base, commit))
+            shared.as_ref().is_some_and(|shared| shared.base_has(&terms.base, commit))
         };
         let mut record = newest_record(here.clone(), there, base_has);
         if let (Some(shared), Some(there)) = (&shared, &record) {
-            refuse_other_folder(setup, &there.terms)?;
+            refuse_other_folder(terms, &there.terms)?;
             let is_own = there.holder.home == me.home;
             if !is_own && there.holder.pid != NOBODY {
                 if !replaces {
-                    return Err(coordinated_elsewhere(&setup.name, shared, &there.holder));
+                    return Err(coordinated_elsewhere(&terms.name, shared, &there.holder));
                 }
                 shared.watch(&there.holder, signals, say)?;
             }
@@ -170,12 +170,12 @@ impl LockedFleetStore {
                     format!(
                         "{} has another fleet of the name {}, started on {}",
                         shared.access.remote.name,
-                        setup.name,
+                        terms.name,
                         EscapedLine(&there.holder.host)
                     ),
                     format!(
                         "name = \"NAME\" in {}/fleet.toml makes this one of its own",
-                        setup.folder
+                        terms.folder
                     )
                 ));
             }
@@ -258,7 +258,7 @@ impl FleetStore for LockedFleetStore {
         self.begin_push(record, None)
     }
 
-    fn prepare_landing_push(&mut self, base: RefUpdate, record: &FleetRecord) -> Option<Push> {
+    fn push_with_base(&mut self, base: RefUpdate, record: &FleetRecord) -> Option<Push> {
         self.begin_push(record, Some(base))
     }
 
@@ -279,10 +279,10 @@ struct SharedRecord {
 }
 
 impl SharedRecord {
-    fn for_setup(setup: &FleetSetup, signals: &Signals) -> Option<Self> {
+    fn for_terms(terms: &FleetTerms, signals: &Signals) -> Option<Self> {
         Some(Self {
-            access: RemoteAccess::for_setup(setup, signals)?,
-            name: format!("refs/crew/{}/record", setup.name),
+            access: RemoteAccess::for_terms(terms, signals)?,
+            name: format!("refs/crew/{}/record", terms.name),
             refs: OwnRefs::default(),
         })
     }
@@ -471,23 +471,23 @@ fn read_file(file: &Path) -> Result<Option<FleetRecord>> {
 ///
 /// # Errors
 /// If another home has the fleet, or had it last: what this one knows of it is older then.
-pub fn own_ref(home: &Home, setup: &FleetSetup, signals: &Signals) -> Result<Option<RemoteRef>> {
-    let Some(shared) = SharedRecord::for_setup(setup, signals) else { return Ok(None) };
+pub fn own_ref(home: &Home, terms: &FleetTerms, signals: &Signals) -> Result<Option<RemoteRef>> {
+    let Some(shared) = SharedRecord::for_terms(terms, signals) else { return Ok(None) };
     let Some(found) = shared.list_refs()?.pop() else { return Ok(None) };
     let holder = shared.decode_record(&found)?.holder;
     if holder.home == home_id(home)? {
         return Ok(Some(found));
     }
     if holder.pid != NOBODY {
-        return Err(coordinated_elsewhere(&setup.name, &shared, &holder));
+        return Err(coordinated_elsewhere(&terms.name, &shared, &holder));
     }
     bail!(Failure::new(
         format!(
             "{} has worked on the fleet {} since, and knows more of it",
             EscapedLine(&holder.host),
-            setup.name
+            terms.name
         ),
-        format!("crew fleet clean there, or {} here first", setup.run_command())
+        format!("crew fleet clean there, or {} here first", terms.run_command())
     ))
 }
 
@@ -502,8 +502,8 @@ pub fn is_coordinated(home: &Home, fleet: &str) -> bool {
 ///
 /// # Errors
 /// The fleet that has the name, and how this one gets a name of its own.
-pub fn refuse_other_fleet(setup: &FleetSetup, known: &FleetSetup) -> Result<()> {
-    let FleetSetup { name, repository, folder, .. } = setup;
+pub fn refuse_other_fleet(terms: &FleetTerms, known: &FleetTerms) -> Result<()> {
+    let FleetTerms { name, repository, folder, .. } = terms;
     let is_there = git::find_top(&known.repository).is_some();
     let is_same = known.repository == *repository
         || (is_there && git::shared_folder(&known.repository) == git::shared_folder(repository));
@@ -522,13 +522,13 @@ pub fn refuse_other_fleet(setup: &FleetSetup, known: &FleetSetup) -> Result<()> 
             format!("{fix}; crew fleet clean {name} removes the other one")
         ));
     }
-    refuse_other_folder(setup, known)
+    refuse_other_folder(terms, known)
 }
 
 /// Refuses a folder of tasks if a fleet of this name, here or at the remote, has a different
 /// folder.
-pub fn refuse_other_folder(setup: &FleetSetup, known: &FleetSetup) -> Result<()> {
-    let FleetSetup { name, folder, .. } = setup;
+pub fn refuse_other_folder(terms: &FleetTerms, known: &FleetTerms) -> Result<()> {
+    let FleetTerms { name, folder, .. } = terms;
     if known.folder != *folder {
         bail!(Failure::new(
             format!("the fleet {name} is of the tasks in {}", EscapedLine(&known.folder)),

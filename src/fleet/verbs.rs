@@ -13,7 +13,7 @@ use minijinja::context;
 use super::attempt;
 use super::files::FleetFiles;
 use super::record::{
-    FleetRecord, FleetSetup, Landed, MESSAGES_MAX, TaskRecord, TaskRequest, TaskState,
+    FleetRecord, FleetTerms, Landed, MESSAGES_MAX, TaskRecord, TaskRequest, TaskState,
 };
 use super::step::FleetRequest;
 use super::store::{self, requests};
@@ -230,7 +230,7 @@ impl Named {
         if self.loop_of(home, id).is_some_and(|record| disk::exists(&record.place.checkout)) {
             return Ok(None);
         }
-        let FleetSetup { repository, base, remote, .. } = &self.record.terms;
+        let FleetTerms { repository, base, remote, .. } = &self.record.terms;
         let Some(commit) = &task.work.commit else {
             bail!("nothing of {}/{id} was fetched yet", self.fleet_name());
         };

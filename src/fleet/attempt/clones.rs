@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use crate::fleet::record::{CloneSetup, FleetSetup};
+use crate::fleet::record::{CloneSetup, FleetTerms};
 use crate::fleet::spec::{AttemptSpec, Source};
 use engine::failure::Failure;
 use engine::fleet::{INCLUDE, TaskId};
@@ -59,7 +59,7 @@ pub fn tracking_ref(fleet: &str, task: &TaskId) -> String {
 /// The commits of a task that its attempts brought to the person's repository, as far as is known,
 /// and the one in its record. The presence of another commit proves nothing, because a person
 /// fetches what others push.
-pub fn known_commits(terms: &FleetSetup, task: &TaskId, commit: Option<&str>) -> Vec<String> {
+pub fn known_commits(terms: &FleetTerms, task: &TaskId, commit: Option<&str>) -> Vec<String> {
     let top = &terms.repository;
     let mut known = git::named_by(top, &tracking_ref(&terms.name, task));
     known.extend(commit.and_then(|commit| git::find_commit(top, commit)));
@@ -137,7 +137,7 @@ fn fill_clone(spec: &AttemptSpec, part: &Path, commands: &FleetCommands<'_>) -> 
     };
     let mut others = vec![base];
     for (task, commit) in &spec.origin.before {
-        take_in(part, task, commit, &others)?;
+        merge_before(part, task, commit, &others)?;
         others.push(task.as_str());
     }
     if spec.sent_back.is_some() {
@@ -158,7 +158,7 @@ fn fill_clone(spec: &AttemptSpec, part: &Path, commands: &FleetCommands<'_>) -> 
 }
 
 /// Merges the work of an earlier task into that of the `others`.
-fn take_in(folder: &Path, before: &TaskId, work: &str, others: &[&str]) -> Result<()> {
+fn merge_before(folder: &Path, before: &TaskId, work: &str, others: &[&str]) -> Result<()> {
     let files = land::merge_branch(folder, work)?;
     if files.is_empty() {
         return Ok(());

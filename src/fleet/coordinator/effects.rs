@@ -1,40 +1,30 @@
 //! What a coordinator does about what happened. What takes long is done by its threads.
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use anyhow::{Context, Error, Result, anyhow};
+use anyhow::{Context, Error, Result};
 
-use super::worker::Workers;
-use super::{Coordinator, Done};
-use crate::drive::failure::{git_trouble, short_error};
+use super::Coordinator;
+use crate::drive::failure::short_error;
 use crate::fleet::attempt;
 use crate::fleet::attempt::clones;
 use crate::fleet::attempt::remote::{self, AttemptRequest};
 use crate::fleet::files::FleetFiles;
-use crate::fleet::landing::{self, Landing, PreparedLanding};
-use crate::fleet::record::{Landed, TaskRecord, TaskState};
-use crate::fleet::spec::{AttemptPhase, AttemptReport, AttemptSpec, Coordination, Source};
-use crate::fleet::step::{Effect, FetchConcern, FleetEvent, FleetRequest, step_fleet};
-use crate::fleet::store::StoreFault;
+use crate::fleet::record::{TaskRecord, TaskState};
+use crate::fleet::spec::{AttemptPhase, AttemptReport, AttemptSpec, Source};
+use crate::fleet::step::{Effect, FetchConcern, FleetEvent, FleetRequest};
 use crate::fleet::store::remote_refs::RemoteAccess;
-use engine::fleet::{Refusal, TaskId};
+use crate::fleet::store::{PushTime, StoreFault};
+use engine::fleet::TaskId;
 use engine::git::{GitFault, GitStep, GitTrouble, RefUpdate, SwapResult};
-use engine::record::Contract;
-use engine::text::clean_text;
+use world::env;
 use world::files::disk::{self, Durability};
 use world::git;
-use world::logs::Log;
 use world::process::signals::ask_to_end;
 use world::store::write_json;
-use world::{clock, env};
-
-/// How often a landing begins again because the base has moved.
-const LANDING_TRIES: u32 = 8;
 
 /// Why a landing that was given up has not landed, or a start after a signal has not worked.
-const STOPPED: &str = "it was stopped";
+pub(super) const STOPPED: &str = "it was stopped";
 
 /// Why a task's work was not fetched.
 struct FetchFault {
@@ -57,29 +47,30 @@ impl From<GitFault> for FetchFault {
 impl Coordinator<'_> {
     pub(super) fn carry_out(&mut self, effect: Effect) {
         match effect {
-            Effect::Start { task, number, continues } => self.start_task(&task, number, continues),
+            Effect::Start { task, number, continues } => {
+                self.start_attempt(&task, number, continues)
+            }
             Effect::Pass { task, request } if self.is_before_its_loop(&task, &request) => {
                 self.end_attempt(&task);
             }
             Effect::Pass { task, request } => self.pass_request(task, request),
             Effect::End { task } => self.end_attempt(&task),
-            Effect::Fetch { task } => self.fetch_work(&task),
+            Effect::Fetch { task } => self.begin_fetch(&task),
             Effect::Land { task } => {
-                self.workers.landing_tries = 0;
-                self.workers.stops_landing.store(false, Ordering::Relaxed);
-                self.prepare_landing(&task);
+                self.workers.landing_try.begin();
+                self.queue_landing(&task);
             }
-            Effect::OpenRequest { task } => {
-                self.workers.stops_landing.store(false, Ordering::Relaxed);
-                self.open_request(&task);
+            Effect::OpenPull { task } => {
+                self.workers.landing_try.begin();
+                self.queue_pull(&task);
             }
             Effect::Remove { task } => self.remove_clone(&task),
             Effect::Save | Effect::Say(_) | Effect::Finish => {}
         }
     }
 
-    fn start_task(&mut self, task: &TaskId, number: u32, continues: bool) {
-        let event = match self.hand_over(task, number, continues) {
+    fn start_attempt(&mut self, task: &TaskId, number: u32, continues: bool) {
+        let event = match self.submit_start(task, number, continues) {
             Ok(job) => FleetEvent::Started { task: task.clone(), number, job },
             Err(error) => FleetEvent::NotStarted { task: task.clone(), why: short_error(&error) },
         };
@@ -87,14 +78,14 @@ impl Coordinator<'_> {
     }
 
     /// Hands an attempt to the executor, and returns its name of the job.
-    fn hand_over(&mut self, task: &TaskId, number: u32, continues: bool) -> Result<String> {
+    fn submit_start(&mut self, task: &TaskId, number: u32, continues: bool) -> Result<String> {
         let terms = &self.record.terms;
         let url = terms.remote.as_ref().map(|remote| remote.url.clone());
         let source = match (self.record.is_local(), url) {
             (false, Some(url)) => Source::Remote { url },
             (_, url) => Source::Local { repository: terms.repository.clone(), url },
         };
-        let spec = self.record.spec_of(&self.known, task, number, source);
+        let spec = self.record.spec_of(&self.coordination, task, number, source);
         let spec = spec.context("its file is gone")?;
         if let (Source::Remote { .. }, Some(access)) = (&spec.origin.source, &self.remote.access) {
             self.send_work(access, &spec)?;
@@ -190,7 +181,7 @@ impl Coordinator<'_> {
     /// Whether an attempt has no loop yet that could receive a request to stop. `setup` and the
     /// queue for a slot may take hours, and the first iteration follows at once.
     fn is_before_its_loop(&self, task: &TaskId, request: &FleetRequest) -> bool {
-        let report = self.known.reports.get(task);
+        let report = self.coordination.reports.get(task);
         let is_queued = report.is_some_and(|report| report.phase == AttemptPhase::Queued);
         let has_loop = self.record.task(task).is_some_and(|record| record.loop_id.is_some());
         let takes_it =
@@ -199,8 +190,8 @@ impl Coordinator<'_> {
     }
 
     pub(super) fn end_attempt(&mut self, task: &TaskId) {
-        if self.known.landing.as_ref() == Some(task) {
-            self.workers.stops_landing.store(true, Ordering::Relaxed);
+        if self.coordination.landing.as_ref() == Some(task) {
+            self.workers.landing_try.stop();
         }
         let Some(record) = self.record.task(task) else { return };
         let number = record.attempt;
@@ -221,7 +212,7 @@ impl Coordinator<'_> {
 
     /// Brings a task's work to the repository and, where the fleet pushes, its branch to the
     /// remote. What an earlier start has brought here is only pushed.
-    fn fetch_work(&mut self, task: &TaskId) {
+    fn begin_fetch(&mut self, task: &TaskId) {
         let Some(record) = self.record.task(task) else { return };
         let (branch, work) = (self.record.branch(task, record.attempt), record.work.clone());
         let here = if work.tip == work.commit { work.commit.clone() } else { None };
@@ -271,57 +262,6 @@ impl Coordinator<'_> {
         Ok(())
     }
 
-    fn prepare_landing(&mut self, task: &TaskId) {
-        let Some(record) = self.record.task(task).cloned() else { return };
-        let Some((contract, message)) = self.words_of(task, &record) else {
-            let why = "its file is gone, and with it its checks".to_owned();
-            let task = task.clone();
-            return self.take_in(FleetEvent::LandingFailed { task, why, needs_person: true });
-        };
-        let (home, terms, task) = (self.home.clone(), self.record.terms.clone(), task.clone());
-        let log = self.files.log(&task, record.attempt);
-        self.add_landing(move |stop| {
-            let prepared = landing::prepare_landing(&Landing {
-                home: &home,
-                terms: &terms,
-                task: &task,
-                record: &record,
-                contract: &contract,
-                message: &message,
-                stop,
-                note: &|line| note_in(&log, line),
-            });
-            Box::new(move |this| this.take_prepared(task, prepared))
-        });
-    }
-
-    /// Runs `work` in the thread of landings; a cancel or a second signal stops it.
-    fn add_landing(&self, work: impl FnOnce(&dyn Fn() -> bool) -> Done + Send + 'static) {
-        let Workers { stops_landing, landing, .. } = &self.workers;
-        let (stops, signals) = (Arc::clone(stops_landing), self.signals.clone());
-        landing.add(move || work(&|| stops.load(Ordering::Relaxed) || signals.times() > 1));
-    }
-
-    /// The present contract of a task, and the message of the commit that lands.
-    fn words_of(&self, task: &TaskId, record: &TaskRecord) -> Option<(Contract, String)> {
-        let described = self.known.described_task(task)?;
-        let (name, prompt) = (&self.record.terms.name, &described.task.prompt);
-        let branch = self.record.branch(task, record.attempt);
-        Some((described.contract.clone(), landing::landing_message(name, task, prompt, &branch)))
-    }
-
-    fn open_request(&mut self, task: &TaskId) {
-        let Some(record) = self.record.task(task).cloned() else { return };
-        let message = self.words_of(task, &record).map(|(_, message)| message).unwrap_or_default();
-        let (terms, task) = (self.record.terms.clone(), task.clone());
-        let branch = self.record.branch(&task, record.attempt);
-        self.add_landing(move |stop| {
-            let opened =
-                landing::open_request(landing::GH, &terms, &record, (&branch, &message), stop);
-            Box::new(move |this| this.landing_ended(task, opened))
-        });
-    }
-
     /// Removes the branches of a task that landed, unless they are kept, and then its clones: as
     /// long as one is there, the next start tries again what failed.
     fn remove_clone(&mut self, task: &TaskId) {
@@ -359,7 +299,7 @@ impl Coordinator<'_> {
                  crew fleet clean {fleet} removes that"
             ));
         }
-        self.known.clones.remove(task);
+        self.coordination.clones.remove(task);
         if !kept.is_empty() {
             self.note(&format!("{task}: its other commits are kept as {}", kept.join(", ")));
         }
@@ -383,11 +323,33 @@ impl Coordinator<'_> {
             && record.work.tip != record.work.commit
             && !disk::is_folder(&self.files.clone_of(&task, record.attempt))
         {
-            self.known.clones.remove(&task);
-            self.known.fetching.remove(&task);
+            self.coordination.clones.remove(&task);
+            self.coordination.fetching.remove(&task);
             return;
         }
         self.take_in(FleetEvent::FetchFailed { task, why, concerns });
+    }
+
+    /// Writes the record at the remote in its time, with what waits for that.
+    pub(super) fn push_record(&mut self) {
+        let starts = self.remote.starts.len() - self.remote.ready;
+        let time = if starts == 0 { PushTime::Usual } else { PushTime::Soon };
+        if let Some(push) = self.store.push(&mut self.record, time) {
+            self.workers.talk.add(move || {
+                let pushed = push();
+                Box::new(move |this| this.take_pushed(starts, pushed))
+            });
+        }
+    }
+
+    /// Pushes the record at once, while no thread contacts the remote.
+    pub(super) fn push_now(&mut self) -> Result<(), StoreFault> {
+        let Some(push) = self.store.push(&mut self.record, PushTime::Now) else {
+            return Ok(());
+        };
+        let pushed = push();
+        self.store.note_answer(pushed.is_ok());
+        pushed.map(drop)
     }
 
     /// Notes that the remote's record names this many starts, or lets them wait for the next push.
@@ -408,7 +370,7 @@ impl Coordinator<'_> {
     /// Ends or hands over one job elsewhere. That may take minutes, and before the next one signals
     /// and requests are read, and the record is renewed. After a signal nothing is handed over.
     pub(super) fn ask_executor(&mut self) {
-        if self.known.stop.signals > 0 {
+        if self.coordination.stop.signals > 0 {
             self.remote.ready = 0;
             for start in std::mem::take(&mut self.remote.starts) {
                 if let Effect::Start { task, .. } = start {
@@ -431,92 +393,6 @@ impl Coordinator<'_> {
             }
         }
     }
-
-    pub(super) fn take_prepared(&mut self, task: TaskId, result: Result<PreparedLanding>) {
-        let ended = match result {
-            Ok(PreparedLanding::Refused(refusal)) => Ok(Err(refusal)),
-            Ok(PreparedLanding::Ready { main, commit }) if !self.is_stopped() => {
-                return self.push_landing(task, main, commit);
-            }
-            Ok(PreparedLanding::Ready { .. } | PreparedLanding::Stopped) => Err(anyhow!(STOPPED)),
-            Err(error) => Err(error),
-        };
-        self.landing_ended(task, ended);
-    }
-
-    /// Pushes what was checked, together with a record that says so: both or neither.
-    fn push_landing(&mut self, task: TaskId, main: String, commit: String) {
-        let new = if commit == main { None } else { Some(commit.clone()) };
-        let (landed, mut record) = (Landed::Main(new), self.record.clone());
-        let mut known = Coordination { landing: Some(task.clone()), ..Coordination::default() };
-        let event = FleetEvent::Landed(task.clone(), landed.clone());
-        // The effects here follow once it is pushed.
-        drop(step_fleet(&mut record, &mut known, event, clock::now().wall));
-        let name = format!("refs/heads/{}", record.terms.base);
-        let base = RefUpdate { name, old: Some(main), new: Some(commit) };
-        let Some(push) = self.store.prepare_landing_push(base, &record) else {
-            return self.landing_ended(task, Err(anyhow!("this fleet has no remote")));
-        };
-        self.workers.talk.add(move || {
-            let moved = push();
-            Box::new(move |this| this.take_moved(task, landed, moved))
-        });
-    }
-
-    /// Whether the landing was cancelled, or given up, since it began first.
-    fn is_stopped(&self) -> bool {
-        self.workers.stops_landing.load(Ordering::Relaxed)
-    }
-
-    /// Handles a push that moved the base and the record; `false` if another process moved the base
-    /// first.
-    pub(super) fn take_moved(
-        &mut self,
-        task: TaskId,
-        landed: Landed,
-        moved: Result<bool, StoreFault>,
-    ) {
-        self.store.note_answer(matches!(moved, Ok(true)));
-        let ended = match moved {
-            Ok(true) => Ok(Ok(landed)),
-            Ok(false) if self.is_stopped() => Err(anyhow!(STOPPED)),
-            Ok(false) if self.workers.landing_tries < LANDING_TRIES => {
-                self.workers.landing_tries += 1;
-                return self.prepare_landing(&task);
-            }
-            Ok(false) => {
-                let base = &self.record.terms.base;
-                let why = format!("{base} moved {LANDING_TRIES} times while the checks ran");
-                Ok(Err(Refusal::Moved(why)))
-            }
-            Err(StoreFault::Lost(who)) => return self.pending.lost = Some(who),
-            Err(fault) => Err(fault.into_error()),
-        };
-        self.landing_ended(task, ended);
-    }
-
-    /// Passes on the result of a landing; an error means that it could not be tried.
-    fn landing_ended(&mut self, task: TaskId, ended: Result<Result<Landed, Refusal>>) {
-        use GitTrouble::{Auth, Network, NoRemote, Other};
-        self.take_in(match ended {
-            Ok(Ok(landed)) => FleetEvent::Landed(task, landed),
-            Ok(Err(refusal)) => FleetEvent::Refused(task, refusal),
-            Err(error) => {
-                let trouble = git_trouble(&error);
-                // A git that was killed is one of the others.
-                let is_passing = matches!(trouble, None | Some(Auth | Network | NoRemote | Other));
-                let needs_person = !is_passing;
-                FleetEvent::LandingFailed { task, why: short_error(&error), needs_person }
-            }
-        });
-    }
-}
-
-fn note_in(log: &Path, line: &str) {
-    let mut log = Log::open(log);
-    log.add(format!("{}\n", clean_text(line)).as_bytes());
-    // A landing does not depend on its log.
-    let _ = log.close();
 }
 
 /// Pushes the branch of an attempt, replacing its last known commit only. Commits that were pushed

@@ -3,8 +3,8 @@
 use tempfile::TempDir;
 
 use super::*;
-use crate::fleet::fixture::{a_setup, id};
-use crate::fleet::record::FleetSetup;
+use crate::fleet::fixture::{id, some_terms};
+use crate::fleet::record::FleetTerms;
 use engine::fleet::{LandingMode, Remote};
 use world::process::signals::Signals;
 use world::process::{Call, ExitCause};
@@ -14,7 +14,7 @@ const BRANCH: &str = "fleet/shop/vat/1";
 /// A repository with one commit and a remote.
 struct Yard {
     root: TempDir,
-    setup: FleetSetup,
+    terms: FleetTerms,
     access: RemoteAccess,
 }
 
@@ -22,12 +22,12 @@ impl Yard {
     fn new() -> Self {
         let root = testkit::folder();
         let top = disk::real_path(root.path()).unwrap();
-        let mut setup = a_setup(LandingMode::Main);
-        setup.repository = top.join("repo");
+        let mut terms = some_terms(LandingMode::Main);
+        terms.repository = top.join("repo");
         let url = top.join("hub.git").display().to_string();
-        setup.remote = Some(Remote { name: "origin".to_owned(), url });
-        let access = RemoteAccess::for_setup(&setup, &Signals::default()).unwrap();
-        let yard = Self { root, setup, access };
+        terms.remote = Some(Remote { name: "origin".to_owned(), url });
+        let access = RemoteAccess::for_terms(&terms, &Signals::default()).unwrap();
+        let yard = Self { root, terms, access };
         yard.sh("git init -q --bare hub.git; git init -q -b main repo; cd repo
             git config user.name A; git config user.email a@example.com");
         yard.commit("first");
@@ -58,7 +58,7 @@ impl Yard {
         let vat = id("vat");
         let tracked = clones::tracking_ref("shop", &vat);
         git::remotes::point_ref(&self.access.repository, &tracked, commit).unwrap();
-        clones::known_commits(&self.setup, &vat, None)
+        clones::known_commits(&self.terms, &vat, None)
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use crate::drive::failure::failure_of;
-use crate::fleet::record::FleetSetup;
+use crate::fleet::record::FleetTerms;
 use crate::fleet::spec::DescribedTask;
 use crate::fleet::tasks::{DescribedFleet, describe_fleet};
 use engine::text::count;
@@ -35,7 +35,7 @@ pub(super) struct FolderWatch {
 }
 
 impl FolderWatch {
-    pub(super) fn new(home: &Home, arguments: &FleetRunArgs, terms: &FleetSetup) -> Result<Self> {
+    pub(super) fn new(home: &Home, arguments: &FleetRunArgs, terms: &FleetTerms) -> Result<Self> {
         Ok(Self {
             arguments: FleetRunArgs { base: Some(terms.base.clone()), ..arguments.clone() },
             here: env::current_folder()?,
@@ -62,7 +62,7 @@ impl FolderWatch {
     pub(super) fn find_changes(
         &mut self,
         home: &Home,
-    ) -> Option<Result<(FleetSetup, Vec<DescribedTask>), String>> {
+    ) -> Option<Result<(FleetTerms, Vec<DescribedTask>), String>> {
         if !self.due.passed() {
             return None;
         }
@@ -73,18 +73,18 @@ impl FolderWatch {
         }
         self.seen = seen;
         let why = match describe_fleet(home, &self.arguments, &self.here) {
-            Ok(DescribedFleet { setup, tasks, untrusted, .. }) if untrusted.is_empty() => {
+            Ok(DescribedFleet { terms, tasks, untrusted, .. }) if untrusted.is_empty() => {
                 self.said = None;
-                return Some(Ok((setup, tasks)));
+                return Some(Ok((terms, tasks)));
             }
             Ok(found) => {
                 let texts = found.untrusted.len();
                 let wait = if texts == 1 { "waits" } else { "wait" };
                 let texts = count(texts as u64, "new text");
-                let run = found.setup.run_command();
+                let run = found.terms.run_command();
                 format!(
                     "{texts} in {} {wait} for trust: {run} in another terminal asks, and the next start",
-                    found.setup.folder
+                    found.terms.folder
                 )
             }
             Err(error) => {
@@ -98,7 +98,7 @@ impl FolderWatch {
 }
 
 /// Whether a fleet may take up these terms while it runs.
-pub(super) fn is_of(terms: &FleetSetup, new: &FleetSetup) -> bool {
+pub(super) fn is_of(terms: &FleetTerms, new: &FleetTerms) -> bool {
     let is_same_place = terms.executor == new.executor && terms.remote == new.remote;
     is_same_place
         && (&terms.name, &terms.base, terms.landing) == (&new.name, &new.base, new.landing)
@@ -114,8 +114,8 @@ mod tests {
         let yard = Yard::new();
         let folder = yard.path("shop/tasks");
         let arguments = FleetRunArgs { folder, ..Yard::arguments() };
-        let setup = yard.describe(&arguments).unwrap().setup;
-        let mut watch = FolderWatch::new(&yard.home, &arguments, &setup).unwrap();
+        let terms = yard.describe(&arguments).unwrap().terms;
+        let mut watch = FolderWatch::new(&yard.home, &arguments, &terms).unwrap();
         let mut look = || {
             watch.due = Deadline::after(Duration::ZERO);
             let why = watch.find_changes(&yard.home)?.unwrap_err();

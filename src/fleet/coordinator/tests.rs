@@ -12,6 +12,7 @@ use crate::fleet::landing::PreparedLanding;
 use crate::fleet::record::{FleetLimits, Landed, TaskEnding, TaskRequest};
 use crate::fleet::spec::{AttemptEnd, AttemptPhase, AttemptSpec};
 use crate::fleet::step::FleetRequest;
+use crate::fleet::store::PushTime;
 use crate::fleet::store::{Push, StoreFault};
 use engine::fixture::a_loop;
 use engine::fleet::{Carried, FleetTask};
@@ -47,7 +48,7 @@ impl FleetStore for MemoryStore {
         None
     }
 
-    fn prepare_landing_push(&mut self, _: RefUpdate, _: &FleetRecord) -> Option<Push> {
+    fn push_with_base(&mut self, _: RefUpdate, _: &FleetRecord) -> Option<Push> {
         Some(Box::new(|| Ok(true)))
     }
 
@@ -152,18 +153,18 @@ impl Stage {
     }
 
     fn record(&self, slots: u32) -> FleetRecord {
-        let setup = FleetSetup {
+        let terms = FleetTerms {
             name: "shop".to_owned(),
             repository: self.folder.path().to_owned(),
             folder: "tasks".to_owned(),
             base: "main".to_owned(),
             executor: "local".to_owned(),
             limits: FleetLimits { slots, ..FleetLimits::default() },
-            ..FleetSetup::default()
+            ..FleetTerms::default()
         };
         let now = clock::now().wall;
         FleetRecord::begin_fleet(
-            setup,
+            terms,
             "a1".to_owned(),
             Holder::this_process(&self.home, now).unwrap(),
             now,
@@ -392,8 +393,8 @@ fn a_cancelled_landing_is_neither_pushed_nor_begun_again() {
         record.tasks.insert(id.clone(), task);
         let mut say = |_: &str| {};
         let mut coordinator = stage.coordinator(record, &mut say);
-        coordinator.known.described = vec![a_described_task("a")];
-        coordinator.known.landing = Some(id.clone());
+        coordinator.coordination.described = vec![a_described_task("a")];
+        coordinator.coordination.landing = Some(id.clone());
         coordinator.carry_out(Effect::End { task: id.clone() });
         if is_ready {
             coordinator.take_prepared(id.clone(), Ok(ready()));
@@ -419,7 +420,7 @@ fn jobs_for_other_machines_are_submitted_one_by_one_and_none_after_a_signal() {
     }
     let mut say = |_: &str| {};
     let mut coordinator = stage.coordinator(record, &mut say);
-    coordinator.known.described = names.map(a_described_task).into();
+    coordinator.coordination.described = names.map(a_described_task).into();
     let start = |task: &TaskId| Effect::Start { task: task.clone(), number: 1, continues: false };
     coordinator.remote.starts = tasks.iter().map(start).collect();
     coordinator.ask_executor();
@@ -433,7 +434,7 @@ fn jobs_for_other_machines_are_submitted_one_by_one_and_none_after_a_signal() {
     }
     let runs = |run: &Coordinator<'_>| tasks.each_ref().map(|id| run.record.tasks[id].is_running());
     assert_eq!(runs(&coordinator), [true, true, false, true], "the third one is paused");
-    coordinator.known.stop.signals = 1;
+    coordinator.coordination.stop.signals = 1;
     coordinator.ask_executor();
     // The remote answers after the signal.
     coordinator.take_pushed(1, Ok(true));

@@ -1,12 +1,11 @@
 //! A thread that runs jobs one by one and sends the results to a queue. A git process ends with the
 //! thread that started it, so the thread lives as long as there are jobs.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
 use super::Done;
+use super::landing::LandingTry;
 
 /// The thread; `T` is the result of a job.
 pub(super) struct Worker<T> {
@@ -45,9 +44,7 @@ pub(super) struct Workers {
     pub(super) landing: Worker<Done>,
     pub(super) talk: Worker<Done>,
     pub(super) results: Receiver<Done>,
-    pub(super) stops_landing: Arc<AtomicBool>,
-    /// How often the landing that runs began again.
-    pub(super) landing_tries: u32,
+    pub(super) landing_try: LandingTry,
 }
 
 impl Workers {
@@ -58,8 +55,7 @@ impl Workers {
             landing: Worker::start(sender.clone()),
             talk: Worker::start(sender),
             results,
-            stops_landing: Arc::default(),
-            landing_tries: 0,
+            landing_try: LandingTry::default(),
         }
     }
 

@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 
 use super::{Executor, FoundJobs, SeenJob, job_script};
 use crate::drive::installation::slurm::{quote_word, run_call, slurm_call};
-use crate::fleet::record::FleetSetup;
+use crate::fleet::record::FleetTerms;
 use crate::fleet::spec::AttemptSpec;
 use engine::failure::Failure;
 use engine::text::is_word_of;
@@ -53,14 +53,14 @@ impl<'a> Slurm<'a> {
     /// The jobs of a fleet, submitted here or on the login node `host`. `crew` is a path on the
     /// machines of the cluster, or a name on the PATH of the login shell. `stop` ends a command
     /// early.
-    pub fn new(setup: &FleetSetup, host: Option<String>, crew: String, stop: Stop<'a>) -> Self {
+    pub fn new(terms: &FleetTerms, host: Option<String>, crew: String, stop: Stop<'a>) -> Self {
         // One user may have fleets of one name of several repositories there.
-        let address = setup.remote.as_ref().map_or("", |remote| remote.url.as_str());
+        let address = terms.remote.as_ref().map_or("", |remote| remote.url.as_str());
         let digits = &hash(address.as_bytes())[..GROUP_DIGITS];
-        let prefix = format!("crew/{}.{digits}/", setup.name);
+        let prefix = format!("crew/{}.{digits}/", terms.name);
         // A relative one starts at the home of the account there.
         let home = if host.is_none() { env::path("HOME") } else { None };
-        let logs = home.unwrap_or_default().join(LOGS).join(&setup.name);
+        let logs = home.unwrap_or_default().join(LOGS).join(&terms.name);
         Self { prefix, host, crew, logs, stop }
     }
 

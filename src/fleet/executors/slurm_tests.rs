@@ -1,6 +1,6 @@
 use super::*;
 use crate::fleet::executors::FleetJobs;
-use crate::fleet::executors::tests::{a_setup, a_spec, list_jobs as line, task_id};
+use crate::fleet::executors::tests::{a_spec, list_jobs as line, some_terms, task_id};
 use world::files::disk::{self, Durability};
 use world::files::tree;
 use world::process::{Call, ExitCause};
@@ -239,9 +239,9 @@ fn a_job_that_there_was_no_time_to_look_up_is_not_missing() {
 #[test]
 fn the_name_of_a_job_contains_its_fleet_and_remote_and_other_names_are_ignored() {
     let of = |url: &str, host: Option<&str>| {
-        let mut setup = a_setup("slurm");
-        setup.remote.as_mut().unwrap().url = url.to_owned();
-        Slurm::new(&setup, host.map(str::to_owned), "crew".to_owned(), &|| false)
+        let mut terms = some_terms("slurm");
+        terms.remote.as_mut().unwrap().url = url.to_owned();
+        Slurm::new(&terms, host.map(str::to_owned), "crew".to_owned(), &|| false)
     };
     let prefixes =
         ["one", "two"].map(|name| of(&format!("git@example.org:{name}.git"), None).prefix);

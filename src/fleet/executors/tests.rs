@@ -56,19 +56,19 @@ pub(super) fn list_jobs(jobs: &[SeenJob]) -> String {
 impl FleetJobs<'_> {
     /// What a list shows once this answer has come.
     pub(super) fn shown_after(&mut self, found: Result<FoundJobs>, now_ms: u64) -> Result<String> {
-        self.take_in(found, now_ms)?;
+        self.take_found(found, now_ms)?;
         Ok(list_jobs(&self.jobs.values().map(|job| job.seen.clone()).collect::<Vec<_>>()))
     }
 }
 
-pub(super) fn a_setup(executor: &str) -> FleetSetup {
+pub(super) fn some_terms(executor: &str) -> FleetTerms {
     let remote = Remote { name: "origin".to_owned(), url: "git@example.org:one.git".to_owned() };
-    FleetSetup {
+    FleetTerms {
         name: "billing".to_owned(),
         repository: "/repo".into(),
         executor: executor.to_owned(),
         remote: Some(remote),
-        ..FleetSetup::default()
+        ..FleetTerms::default()
     }
 }
 
@@ -78,10 +78,10 @@ fn an_executor_is_a_built_in_one_or_one_of_the_users_settings() {
     let entry = Sourced { value: ExecutorEntry::default(), origin: ValueOrigin::Typed };
     let entries = ExecutorEntries::from([("k8s".to_owned(), entry)]);
     for name in ["local", "slurm", "slurm:me@login", "k8s"] {
-        assert!(executor_of(&home, &a_setup(name), &entries, &|| false).is_ok(), "{name}");
+        assert!(executor_of(&home, &some_terms(name), &entries, &|| false).is_ok(), "{name}");
     }
     for name in ["pbs", "slurmy", "slurmy:login", ""] {
-        let refused = executor_of(&home, &a_setup(name), &entries, &|| false).err().unwrap();
+        let refused = executor_of(&home, &some_terms(name), &entries, &|| false).err().unwrap();
         let expected = format!(
             "executor `{name}` does not exist\nhint: name one of local, slurm, k8s, or write \
              [executor.{name}] into your own settings file (docs/reference/executors.md)"
@@ -185,7 +185,7 @@ fn a_process_of_this_machine_is_identified_by_its_id_and_its_start_time() {
     let home = Home::at(folder.path());
     let shell = Call::shell("while :; do sleep 0.05; done", folder.path());
     let process = shell.detach(&folder.path().join("log")).unwrap();
-    let mut local = executor_of(&home, &a_setup("local"), &BTreeMap::new(), &|| false).unwrap();
+    let mut local = executor_of(&home, &some_terms("local"), &BTreeMap::new(), &|| false).unwrap();
     let real = job_id(&process);
     let another = format!("{}@1", process.pid);
     local.adopt_job(&task_id("auth"), 2, &real);

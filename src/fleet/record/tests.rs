@@ -130,10 +130,10 @@ fn odd_strings_and_times_are_accepted_as_data() {
     ] {
         let mut record = read_error(&change_record(path, value))
             .unwrap_or_else(|error| panic!("{path}: {error}"));
-        record.take_up(crate::fleet::fixture::a_setup(LandingMode::No), Holder::default());
+        record.take_up(crate::fleet::fixture::some_terms(LandingMode::No), Holder::default());
         assert_eq!(
             record.terms,
-            crate::fleet::fixture::a_setup(LandingMode::No),
+            crate::fleet::fixture::some_terms(LandingMode::No),
             "no term is kept"
         );
     }
@@ -156,14 +156,14 @@ fn the_command_to_continue_a_fleet_includes_its_options() {
         let remote = Remote { name: "origin".to_owned(), url: "/hub".to_owned() };
         let (folder, executor) = ("my tasks".to_owned(), executor.to_owned());
         let remote = if has_remote { Some(remote) } else { None };
-        FleetSetup { folder, executor, remote, landing, ..FleetSetup::default() }.run_command()
+        FleetTerms { folder, executor, remote, landing, ..FleetTerms::default() }.run_command()
     };
     let run = "crew fleet run 'my tasks'";
     assert_eq!(command(LandingMode::No, false, LOCAL), run);
     assert_eq!(command(LandingMode::No, true, LOCAL), format!("{run} --push"));
     assert_eq!(command(LandingMode::Main, true, LOCAL), format!("{run} --land"));
     assert_eq!(
-        FleetSetup { executor: LOCAL.to_owned(), ..FleetSetup::default() }.run_command(),
+        FleetTerms { executor: LOCAL.to_owned(), ..FleetTerms::default() }.run_command(),
         "crew fleet run ."
     );
     let elsewhere = command(LandingMode::Pr, true, "slurm:login");
@@ -172,13 +172,13 @@ fn the_command_to_continue_a_fleet_includes_its_options() {
         let folder = "my tasks".to_owned();
         let executor = LOCAL.to_owned();
         let typed_slots = Some(2);
-        let terms = FleetSetup {
+        let terms = FleetTerms {
             folder,
             executor,
             limits: FleetLimits { typed_slots, ..FleetLimits::default() },
-            ..FleetSetup::default()
+            ..FleetTerms::default()
         };
-        FleetSetup { limits: FleetLimits { typed_max_cost_micros, ..terms.limits }, ..terms }
+        FleetTerms { limits: FleetLimits { typed_max_cost_micros, ..terms.limits }, ..terms }
             .run_command()
     };
     assert_eq!(limited(Some(2_500_000)), format!("{run} --slots 2 --max-cost 2.50"));

@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::*;
 use crate::fleet::fixture::an_ending;
-use crate::fleet::record::{FleetLimits, FleetSetup, Holder, TaskReason, TaskRequest, Unsettled};
+use crate::fleet::record::{FleetLimits, FleetTerms, Holder, TaskReason, TaskRequest, Unsettled};
 use crate::report::colour;
 use crate::report::layout::Reading;
 use engine::fixture::at;
@@ -20,7 +20,7 @@ fn id(name: &str) -> TaskId {
 
 /// A fleet that lands, begun two hours before.
 fn a_record() -> FleetRecord {
-    let setup = FleetSetup {
+    let terms = FleetTerms {
         name: "shop".to_owned(),
         folder: "tasks".to_owned(),
         base: "main".to_owned(),
@@ -32,10 +32,10 @@ fn a_record() -> FleetRecord {
             typed_max_cost_micros: Some(50_000_000),
             ..FleetLimits::default()
         },
-        ..FleetSetup::default()
+        ..FleetTerms::default()
     };
     let begun = at(0).wall - TimeDelta::hours(2);
-    FleetRecord::begin_fleet(setup, "f1".to_owned(), Holder::default(), begun)
+    FleetRecord::begin_fleet(terms, "f1".to_owned(), Holder::default(), begun)
 }
 
 fn add_task(record: &mut FleetRecord, name: &str, minutes: i64, state: TaskState) {

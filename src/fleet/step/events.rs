@@ -84,7 +84,7 @@ pub enum Effect {
     /// Lands the branch of this task; one at a time.
     Land { task: TaskId },
     /// Opens a pull request for its branch.
-    OpenRequest { task: TaskId },
+    OpenPull { task: TaskId },
     /// Removes the clone, and the branch unless branches are kept.
     Remove { task: TaskId },
     /// A line for people.

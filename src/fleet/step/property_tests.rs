@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::fleet::fixture::{
-    Bench, a_carried, a_commit, a_described, a_report, a_setup, a_task, an_ending, id,
+    Bench, a_carried, a_commit, a_described, a_report, a_task, an_ending, id, some_terms,
 };
 use crate::fleet::record::{Holder, WaitsFor};
 
@@ -42,10 +42,10 @@ impl World {
         let mut bench = Bench::new(landing, NAMES.iter().map(|name| (*name, a_task())).collect());
         bench.record.terms.executor = executor.to_owned();
         bench.record.terms.limits.max_cost_micros = dollars * 1_000_000;
-        bench.known.clones.clear();
-        bench.known.slots = 2;
-        bench.known.described[3].task.after = vec![id("a")];
-        for described in &mut bench.known.described {
+        bench.coordination.clones.clear();
+        bench.coordination.slots = 2;
+        bench.coordination.described[3].task.after = vec![id("a")];
+        for described in &mut bench.coordination.described {
             // More than can happen: a task whose limit is used up is not tried again.
             described.contract.limits.max_iterations = 1000;
         }
@@ -63,14 +63,14 @@ impl World {
     fn step(&mut self, event: FleetEvent) {
         let before = self.bench.record.clone();
         let was_signalled =
-            self.bench.known.stop.signals > 0 || matches!(event, FleetEvent::Signal { .. });
+            self.bench.coordination.stop.signals > 0 || matches!(event, FleetEvent::Signal { .. });
         let effects = self.bench.step(event);
         let record = &self.bench.record;
         assert!(effects.first() == Some(&Effect::Save) || *record == before, "a change is saved");
         let saves = effects.iter().filter(|effect| **effect == Effect::Save).count();
         for (id, task) in &record.tasks {
             assert!(task.attempt >= before.tasks.get(id).map_or(0, |task| task.attempt));
-            let is_named = task.waits.is_some() || !self.bench.known.has_begun;
+            let is_named = task.waits.is_some() || !self.bench.coordination.has_begun;
             assert!(task.state != TaskState::Waiting || is_named, "{id} waits");
             let was_completed = before.tasks.get(id).and_then(TaskRecord::ending);
             if was_completed.is_some_and(|ending| {
@@ -95,7 +95,7 @@ impl World {
                     let other = self.processes.insert(task.clone(), process);
                     assert!(other.is_none(), "{task} runs twice");
                 }
-                Effect::Land { task } | Effect::OpenRequest { task } => {
+                Effect::Land { task } | Effect::OpenPull { task } => {
                     assert!(saves == 1 && !was_signalled);
                     assert_eq!(self.landing.replace(task), None, "one at a time");
                 }
@@ -119,7 +119,7 @@ impl World {
         let max = self.bench.record.terms.limits.max_cost_micros;
         let tasks = self.bench.record.tasks.values();
         let gone: u64 = tasks.map(|task| task.reserved_micros.max(task.cost())).sum();
-        let most = max + 2 * self.bench.known.slots as u64 * ITERATION_MICROS;
+        let most = max + 2 * self.bench.coordination.slots as u64 * ITERATION_MICROS;
         assert!(max == 0 || gone <= most, "{gone} of {max}");
     }
 
@@ -143,9 +143,9 @@ impl World {
 
     /// A coordinator that was killed: the next one finds what is gone, and reads the folder.
     fn restart(&mut self) {
-        let described = std::mem::take(&mut self.bench.known.described);
-        let clones = std::mem::take(&mut self.bench.known.clones);
-        self.bench.known = Coordination { clones, slots: 2, ..Coordination::default() };
+        let described = std::mem::take(&mut self.bench.coordination.described);
+        let clones = std::mem::take(&mut self.bench.coordination.clones);
+        self.bench.coordination = Coordination { clones, slots: 2, ..Coordination::default() };
         (self.landing, self.is_finished) = (None, false);
         let terms = self.bench.record.terms.clone();
         self.bench.record.take_up(terms, Holder::default());
@@ -221,15 +221,15 @@ impl World {
             34 => self.step(FleetEvent::Trouble { of: "push", why: Some(why) }),
             35 | 36 => self.step(FleetEvent::Trouble { of: "push", why: None }),
             37 => {
-                let mut tasks = self.bench.known.described.clone();
+                let mut tasks = self.bench.coordination.described.clone();
                 if let Some(it) = tasks.iter_mut().find(|one| one.task.id == task) {
                     it.task.revision.push('x');
                 }
                 self.step(FleetEvent::Described(tasks));
             }
-            38 => drop(self.bench.known.clones.remove(&task)),
+            38 => drop(self.bench.coordination.clones.remove(&task)),
             39 => {
-                let times = self.bench.known.stop.signals + 1;
+                let times = self.bench.coordination.stop.signals + 1;
                 self.step(FleetEvent::Signal { times, is_hangup: false });
             }
             40 | 41 => self.restart(),
@@ -295,7 +295,7 @@ fn a_thousand_tasks_take_a_step_in_a_few_milliseconds() {
     let names: Vec<String> = (0..1000).map(|at| format!("t{at}")).collect();
     let mut bench = Bench::new(LandingMode::No, Vec::new());
     let described = names.iter().map(|name| a_described(name)).collect();
-    bench.record.terms = a_setup(LandingMode::No);
+    bench.record.terms = some_terms(LandingMode::No);
     let effects = bench.step(FleetEvent::Described(described));
     let starts = effects.iter().filter(|effect| matches!(effect, Effect::Start { .. })).count();
     assert_eq!((starts, bench.record.tasks.len()), (4, 1000));

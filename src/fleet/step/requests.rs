@@ -33,11 +33,11 @@ impl Turn<'_> {
     /// Applies the present folder: tasks that are new, have changed or lost their file.
     pub(super) fn take_described(&mut self, mut tasks: Vec<DescribedTask>) {
         tasks.sort_by(|one, other| one.task.compare_turn(&other.task));
-        let is_start = !std::mem::replace(&mut self.known.has_begun, true);
-        let before = std::mem::replace(&mut self.known.described, tasks);
+        let is_start = !std::mem::replace(&mut self.coordination.has_begun, true);
+        let before = std::mem::replace(&mut self.coordination.described, tasks);
         let before = before.into_iter().map(|one| (one.task.id, one.task.revision));
         let before: BTreeMap<TaskId, String> = before.collect();
-        for DescribedTask { task, contract } in &self.known.described {
+        for DescribedTask { task, contract } in &self.coordination.described {
             if !self.record.tasks.contains_key(&task.id) {
                 let limit = contract.limits.max_iterations;
                 let record = TaskRecord::new(&task.revision, limit, self.now);
@@ -47,7 +47,8 @@ impl Turn<'_> {
         }
         let mut changes: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for id in self.tasks_where(|_| true) {
-            let revision = self.known.described_task(&id).map(|one| one.task.revision.clone());
+            let revision =
+                self.coordination.described_task(&id).map(|one| one.task.revision.clone());
             if before.get(&id).is_none_or(|before| Some(before) != revision.as_ref())
                 && let Some(text) = self.note_of_change(&id, revision.as_ref())
             {
@@ -104,7 +105,8 @@ impl Turn<'_> {
                     LandingMode::Pr => ending.landed.is_some(),
                     LandingMode::No => true,
                 };
-                if matches!(ending.landed, Some(Landed::Main(_))) && self.known.clones.contains(id)
+                if matches!(ending.landed, Some(Landed::Main(_)))
+                    && self.coordination.clones.contains(id)
                 {
                     self.effects.push(Effect::Remove { task: id.clone() });
                 } else if !is_landed && !is_gone {
@@ -146,11 +148,11 @@ impl Turn<'_> {
 
     /// Applies a signal. After the first nothing starts, the second ends what runs.
     pub(super) fn take_signal(&mut self, times: u32, is_hangup: bool) {
-        self.known.stop.is_hangup |= is_hangup;
-        if times <= self.known.stop.signals {
+        self.coordination.stop.is_hangup |= is_hangup;
+        if times <= self.coordination.stop.signals {
             return;
         }
-        self.known.stop.signals = times;
+        self.coordination.stop.signals = times;
         let is_local = self.record.is_local();
         let words = match (times, is_local, is_hangup) {
             (1, true, _) => SIGNALLED[0],
@@ -161,7 +163,7 @@ impl Turn<'_> {
         self.note(words.to_owned());
         let running = self.tasks_where(TaskRecord::is_running);
         if times > 1 {
-            let ended = running.into_iter().chain(self.known.landing.clone());
+            let ended = running.into_iter().chain(self.coordination.landing.clone());
             self.effects.extend(ended.map(|task| Effect::End { task }));
         } else if is_local {
             for id in &running {
@@ -173,10 +175,10 @@ impl Turn<'_> {
     /// Notes whether the executor took a request to end a job, which is repeated until it does.
     pub(super) fn end_asked(&mut self, id: &TaskId, why: Option<String>) {
         let Some(why) = why else {
-            self.known.backoffs.ends.remove(id);
+            self.coordination.backoffs.ends.remove(id);
             return;
         };
-        let tries = self.known.backoffs.ends.entry(id.clone()).or_default();
+        let tries = self.coordination.backoffs.ends.entry(id.clone()).or_default();
         tries.add_failure(self.now);
         if tries.times == 1 {
             self.note(format!("{id} could not be ended, and that is tried again: {why}"));
@@ -185,13 +187,13 @@ impl Turn<'_> {
 
     /// Asks again for the end of the jobs that run, unless a resume has lifted that.
     pub(super) fn end_again(&mut self) {
-        let Self { record, known, .. } = self;
-        known.backoffs.ends.retain(|id, _| {
-            let is_asked =
-                known.stop.signals > 1 || record.request_of(id).is_some_and(TaskRequest::is_now);
+        let Self { record, coordination, .. } = self;
+        coordination.backoffs.ends.retain(|id, _| {
+            let is_asked = coordination.stop.signals > 1
+                || record.request_of(id).is_some_and(TaskRequest::is_now);
             is_asked && record.task(id).is_some_and(TaskRecord::is_running)
         });
-        let due = known.backoffs.ends.iter().filter(|(_, tries)| !tries.is_active(self.now));
+        let due = coordination.backoffs.ends.iter().filter(|(_, tries)| !tries.is_active(self.now));
         self.effects.extend(due.map(|(id, _)| Effect::End { task: id.clone() }));
     }
 
@@ -250,7 +252,7 @@ impl Turn<'_> {
         if task.asked.request.as_ref().is_some_and(TaskRequest::is_cancel) && !asked.is_cancel() {
             return;
         }
-        let is_landing = self.known.landing.as_ref() == Some(id);
+        let is_landing = self.coordination.landing.as_ref() == Some(id);
         match (&task.state, asked.ending()) {
             (TaskState::Ended(found), Some(ending)) => {
                 let is_by_agent = matches!(asked, TaskRequest::Cancel { by_agent: true, .. });
@@ -300,7 +302,7 @@ impl Turn<'_> {
     /// Tries an ended task again. Completed work only lands, unless its file has changed since.
     fn try_again(&self, id: &TaskId, task: &mut TaskRecord, ending: TaskEnding, accepts: bool) {
         let is_same = self
-            .known
+            .coordination
             .described_task(id)
             .is_some_and(|one| one.task.revision == task.text.revision);
         let (is_proved, lands) = (ending.proof.is_some(), is_same && self.lands());
@@ -330,7 +332,7 @@ impl Turn<'_> {
             let why = format!("{id} is completed: what is still to do is a task of its own");
             return Some((why, false));
         }
-        let Some(described) = self.known.described_task(id) else {
+        let Some(described) = self.coordination.described_task(id) else {
             return Some((format!("{id} is not tried again: {file} is missing"), false));
         };
         if accepts && ending.reason.kind() != TaskEndKind::TestChanges {
@@ -350,7 +352,7 @@ impl Turn<'_> {
     /// Keeps a message until a loop accepts it. A message for all tasks is for those that are open,
     /// and for those that asked a person.
     fn pass_message(&mut self, id: &TaskId, task: &mut TaskRecord, words: String, is_alone: bool) {
-        let has_loop = self.known.reports.get(id).is_some_and(AttemptReport::has_loop);
+        let has_loop = self.coordination.reports.get(id).is_some_and(AttemptReport::has_loop);
         match task.ending().map(|ending| ending.outcome) {
             Some(outcome @ (Outcome::Completed | Outcome::Cancelled)) if is_alone => {
                 self.note(format!("{id} is {}, so no agent reads that", outcome.label()));

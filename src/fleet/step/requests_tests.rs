@@ -97,8 +97,8 @@ fn a_pause_that_was_lifted_before_it_is_reported_is_lifted() {
     // By a start, which finds the report before or after it has read the folder.
     for is_known_before in [true, false] {
         let mut bench = bench();
-        let described = std::mem::take(&mut bench.known.described);
-        bench.known.has_begun = false;
+        let described = std::mem::take(&mut bench.coordination.described);
+        bench.coordination.has_begun = false;
         if is_known_before {
             bench.step(paused());
         }

@@ -24,7 +24,7 @@ pub(super) fn effect(effect: &Effect) -> String {
         Effect::End { .. } => "TERM".to_owned(),
         Effect::Fetch { .. } => "fetch".to_owned(),
         Effect::Land { .. } => "land".to_owned(),
-        Effect::OpenRequest { .. } => "open request".to_owned(),
+        Effect::OpenPull { .. } => "open request".to_owned(),
         Effect::Remove { .. } => "remove".to_owned(),
         Effect::Say(_) => String::new(),
         Effect::Finish => "finish".to_owned(),
@@ -204,8 +204,8 @@ fn every_event_has_an_effect_in_every_state() {
         for (event_name, event) in all_events() {
             let mut bench = Bench::new(LandingMode::Main, vec![("a", task.clone())]);
             match name {
-                "lands" => bench.known.landing = Some(id("a")),
-                "waits" => bench.known.slots = 0,
+                "lands" => bench.coordination.landing = Some(id("a")),
+                "waits" => bench.coordination.slots = 0,
                 _ => {}
             }
             let told: Vec<String> = bench.step(event).iter().map(effect).collect();

@@ -3,10 +3,10 @@
 use super::table_tests::{a_conflict, all_states, effect, state};
 use super::*;
 use crate::fleet::fixture::{
-    Bench, a_commit, a_described, a_report, a_running_task, a_setup, a_task, an_ended_task,
-    an_ending, id, with_commits, with_tip,
+    Bench, a_commit, a_described, a_report, a_running_task, a_task, an_ended_task, an_ending, id,
+    some_terms, with_commits, with_tip,
 };
-use crate::fleet::record::{FleetSetup, Holder, TaskEndKind};
+use crate::fleet::record::{FleetTerms, Holder, TaskEndKind};
 use engine::fixture::at;
 use engine::fleet::{Carried, Remote};
 use engine::record::Proof;
@@ -46,7 +46,7 @@ fn a_task_whose_process_is_gone_three_times_in_a_row_ends_even_across_restarts()
         assert!(bench.task("a").is_running(), "one that was not handed over does not count");
         bench.step(a_start(1));
     }
-    bench.known.reports.clear();
+    bench.coordination.reports.clear();
     bench.step(a_loss(1));
     let ending = bench.task("a").ending().unwrap();
     assert_eq!(ending.reason.to_string(), "its process disappeared 3 times in a row: killed");
@@ -169,8 +169,8 @@ fn a_refusal_stays_the_reason_if_no_iteration_is_left_to_resolve_it() {
 #[test]
 fn completed_work_lands_on_a_later_start_that_lands() {
     let mut bench = Bench::new(LandingMode::Main, vec![("a", an_ended_task(Outcome::Completed))]);
-    let described = std::mem::take(&mut bench.known.described);
-    bench.known.has_begun = false;
+    let described = std::mem::take(&mut bench.coordination.described);
+    bench.coordination.has_begun = false;
     let effects = bench.step(FleetEvent::Described(described));
     assert!(effects.contains(&Effect::Land { task: id("a") }), "{effects:?}");
     assert_eq!(notes_of(&effects), ["a is completed, and lands now"]);
@@ -179,9 +179,9 @@ fn completed_work_lands_on_a_later_start_that_lands() {
 #[test]
 fn completed_work_whose_task_file_is_hidden_lands_once_the_file_is_back() {
     let mut bench = Bench::new(LandingMode::Main, vec![("a", all_states().remove(4).1)]);
-    let described = std::mem::take(&mut bench.known.described);
+    let described = std::mem::take(&mut bench.coordination.described);
     for has_begun in [false, true] {
-        bench.known.has_begun = has_begun;
+        bench.coordination.has_begun = has_begun;
         let effects = bench.step(FleetEvent::Described(Vec::new()));
         assert!(effects.contains(&Effect::Finish), "{effects:?}");
         assert_eq!(state(bench.task("a")), "lands");
@@ -191,10 +191,10 @@ fn completed_work_whose_task_file_is_hidden_lands_once_the_file_is_back() {
 }
 
 /// A later start with these terms, which reads the same folder.
-fn start_again(bench: &mut Bench, setup: FleetSetup) -> Vec<Effect> {
-    bench.record.take_up(setup, Holder::default());
-    let described = std::mem::take(&mut bench.known.described);
-    (bench.known.has_begun, bench.known.landing) = (false, None);
+fn start_again(bench: &mut Bench, terms: FleetTerms) -> Vec<Effect> {
+    bench.record.take_up(terms, Holder::default());
+    let described = std::mem::take(&mut bench.coordination.described);
+    (bench.coordination.has_begun, bench.coordination.landing) = (false, None);
     bench.step(FleetEvent::Described(described))
 }
 
@@ -215,8 +215,8 @@ fn a_start_lands_completed_work_that_has_not_yet_landed_where_it_should() {
         let ending = TaskEnding { landed: landed.cloned(), ..an_ending(Outcome::Completed) };
         let task = TaskRecord { state: TaskState::Ended(ending), attempt: 1, ..a_task() };
         let mut bench = Bench::new(LandingMode::Pr, vec![("a", task), ("b", a_task())]);
-        bench.known.described[1].task.after = vec![id("a")];
-        start_again(&mut bench, a_setup(landing));
+        bench.coordination.described[1].task.after = vec![id("a")];
+        start_again(&mut bench, some_terms(landing));
         assert_eq!(bench.task("a").landing().is_some(), lands, "{landed:?} {landing:?}");
         assert_eq!(bench.task("a").is_done(landing), !lands, "{landed:?} {landing:?}");
         if lands {
@@ -230,7 +230,7 @@ fn a_start_lands_completed_work_that_has_not_yet_landed_where_it_should() {
 fn a_start_with_another_remote_pushes_work_that_was_fetched_earlier() {
     let remote = |url: &str| {
         let remote = Remote { name: "origin".to_owned(), url: url.to_owned() };
-        FleetSetup { remote: Some(remote), ..a_setup(LandingMode::No) }
+        FleetTerms { remote: Some(remote), ..some_terms(LandingMode::No) }
     };
     let work = |task: TaskRecord| with_commits(task, [Some(a_commit(1)), Some(a_commit(1))]);
     let mut landed = work(an_ended_task(Outcome::Completed));
@@ -244,9 +244,9 @@ fn a_start_with_another_remote_pushes_work_that_was_fetched_earlier() {
         ("stuck", work(an_ended_task(Outcome::Blocked))),
     ];
     let mut bench = Bench::new(LandingMode::No, tasks);
-    bench.known.slots = 0;
+    bench.coordination.slots = 0;
     // The clones are not needed for it.
-    bench.known.clones.clear();
+    bench.coordination.clones.clear();
     let asked = |effects: Vec<Effect>| {
         let tasks = effects.into_iter().filter_map(|effect| match effect {
             Effect::Fetch { task } => Some(task.to_string()),
@@ -255,7 +255,7 @@ fn a_start_with_another_remote_pushes_work_that_was_fetched_earlier() {
         tasks.collect::<Vec<_>>()
     };
     let none: [&str; 0] = [];
-    assert_eq!(asked(start_again(&mut bench, a_setup(LandingMode::No))), none);
+    assert_eq!(asked(start_again(&mut bench, some_terms(LandingMode::No))), none);
     assert_eq!(asked(start_again(&mut bench, remote("/hub.git"))), ["done", "stuck"]);
     assert!(!bench.task("done").is_done(LandingMode::No), "those after it would not find it");
     for name in ["done", "stuck"] {
@@ -270,7 +270,7 @@ fn a_start_with_another_remote_pushes_work_that_was_fetched_earlier() {
         bench.step(FleetEvent::FetchFailed { task, why, concerns });
     }
     assert!(bench.task("done").is_fetched(), "that is for a person to look at");
-    assert_eq!(asked(start_again(&mut bench, a_setup(LandingMode::No))), none);
+    assert_eq!(asked(start_again(&mut bench, some_terms(LandingMode::No))), none);
 }
 
 #[test]
@@ -304,7 +304,7 @@ fn an_unreachable_remote_is_tried_by_one_task_and_then_by_all() {
         let concerns = FetchConcern::All;
         bench.step(FleetEvent::FetchFailed { task: id(name), why, concerns });
     }
-    assert_eq!(bench.known.first_trouble(), Some("b cannot be fetched: no route"));
+    assert_eq!(bench.coordination.first_trouble(), Some("b cannot be fetched: no route"));
     assert_eq!(asked(bench.step(FleetEvent::Tick)), 0, "not at once");
     bench.second += 5;
     assert_eq!(asked(bench.step(FleetEvent::Tick)), 1);
@@ -320,7 +320,7 @@ fn a_start_removes_the_clone_that_a_landing_could_not_remove() {
         let task =
             TaskRecord { state: TaskState::Ended(ending), ..an_ended_task(Outcome::Completed) };
         let mut bench = Bench::new(LandingMode::No, vec![("a", task)]);
-        bench.known.clones.retain(|_| is_here);
+        bench.coordination.clones.retain(|_| is_here);
         let terms = bench.record.terms.clone();
         let effects = start_again(&mut bench, terms);
         assert_eq!(effects.contains(&Effect::Remove { task: id("a") }), is_here, "{effects:?}");
@@ -337,7 +337,7 @@ fn a_start_adopts_running_tasks_and_gives_up_those_without_a_file() {
         ("e", a_running_task()),
     ];
     let mut bench = Bench::new(LandingMode::No, tasks);
-    (bench.known.has_begun, bench.known.described) = (false, Vec::new());
+    (bench.coordination.has_begun, bench.coordination.described) = (false, Vec::new());
     assert_eq!(bench.step(FleetEvent::Tick), [], "nothing before the folder is read");
     let effects = bench.step(FleetEvent::Described(vec![a_described("a")]));
     assert!(effects.contains(&Effect::Say(FleetLine::Adopted { task: id("a") })));
@@ -350,7 +350,7 @@ fn a_start_adopts_running_tasks_and_gives_up_those_without_a_file() {
 #[test]
 fn no_task_is_given_up_while_the_folder_is_hidden_during_a_run() {
     let mut bench = Bench::new(LandingMode::No, vec![("a", a_task()), ("r", a_running_task())]);
-    bench.known.slots = 1;
+    bench.coordination.slots = 1;
     let effects = bench.step(FleetEvent::Described(Vec::new()));
     assert_eq!(
         notes_of(&effects),
@@ -366,7 +366,7 @@ fn changes_to_many_tasks_are_reported_in_one_line() {
     let names = ["a", "b", "c", "d", "e", "f", "g"];
     let tasks = names.map(|name| (name, an_ended_task(Outcome::Completed))).into();
     let mut bench = Bench::new(LandingMode::No, tasks);
-    let changed = bench.known.described.clone().into_iter().map(|mut one| {
+    let changed = bench.coordination.described.clone().into_iter().map(|mut one| {
         one.task.revision = "r2".to_owned();
         one
     });
@@ -377,7 +377,7 @@ fn changes_to_many_tasks_are_reported_in_one_line() {
 #[test]
 fn an_executor_that_accepts_nothing_is_tried_less_and_less_often_and_then_given_up() {
     let mut bench = Bench::new(LandingMode::No, vec![("a", a_task()), ("b", a_task())]);
-    bench.known.slots = 1;
+    bench.coordination.slots = 1;
     bench.step(FleetEvent::Tick);
     let refused = |bench: &mut Bench| {
         let running = bench.record.tasks.iter().find(|(_, task)| task.is_running());
@@ -393,7 +393,7 @@ fn an_executor_that_accepts_nothing_is_tried_less_and_less_often_and_then_given_
         bench.step(FleetEvent::Tick);
         last = refused(&mut bench).unwrap();
     }
-    assert!(last.contains(&Effect::Finish) && bench.known.stop.gave_up.is_some());
+    assert!(last.contains(&Effect::Finish) && bench.coordination.stop.gave_up.is_some());
     assert_eq!(bench.task("a").state, TaskState::Waiting, "no task ends for it");
     // What was not handed over because of a signal is nobody's refusal.
     let mut bench = Bench::new(LandingMode::No, vec![("a", a_running_task())]);
@@ -401,7 +401,7 @@ fn an_executor_that_accepts_nothing_is_tried_less_and_less_often_and_then_given_
     bench.step(FleetEvent::Signal { times: 1, is_hangup: false });
     let effects = bench.step(FleetEvent::NotStarted { task: id("a"), why: "stopped".to_owned() });
     assert!(notes_of(&effects).is_empty() && effects.contains(&Effect::Finish), "{effects:?}");
-    assert_eq!((bench.task("a").is_waiting(), bench.known.backoffs.starts.times), (true, 0));
+    assert_eq!((bench.task("a").is_waiting(), bench.coordination.backoffs.starts.times), (true, 0));
 }
 
 #[test]
@@ -448,8 +448,8 @@ fn a_waiting_task_is_reported_as_resumed_even_if_its_short_iteration_was_not_see
 fn a_fleet_that_gets_a_limit_assigns_shares_to_running_tasks_after_their_iterations() {
     let mut bench = Bench::new(LandingMode::No, vec![("a", a_running_task())]);
     bench.record.terms.limits.max_cost_micros = 5_000_000;
-    bench.known.has_begun = false;
-    let described = std::mem::take(&mut bench.known.described);
+    bench.coordination.has_begun = false;
+    let described = std::mem::take(&mut bench.coordination.described);
     let effects = bench.step(FleetEvent::Described(described));
     assert!(effects.iter().any(|one| effect(one) == "pass pause"), "{effects:?}");
     bench.step(FleetEvent::Reported(id("a"), a_report(1, 1, Some(AttemptEnd::Paused))));
@@ -462,7 +462,7 @@ fn a_limit_lowered_while_tasks_run_is_divided_again_after_their_iterations() {
     let running = || TaskRecord { reserved_micros: 5_000_000, ..a_running_task() };
     let mut bench = Bench::new(LandingMode::No, vec![("a", running()), ("b", running())]);
     bench.record.terms.limits.max_cost_micros = 10_000_000;
-    let described = bench.known.described.clone();
+    let described = bench.coordination.described.clone();
     let pauses =
         |effects: &[Effect]| effects.iter().filter(|one| effect(one) == "pass pause").count();
     assert_eq!(pauses(&bench.step(FleetEvent::Described(described.clone()))), 0);
@@ -498,7 +498,7 @@ fn completed_work_whose_clone_is_gone_before_it_was_fetched_is_done_again() {
         let (_, task) = all_states().into_iter().find(|(name, _)| *name == state).unwrap();
         let task = with_commits(task, [Some(a_commit(2)), Some(a_commit(1))]);
         let mut bench = Bench::new(landing, vec![("a", task)]);
-        bench.known.clones.clear();
+        bench.coordination.clones.clear();
         let effects = bench.step(FleetEvent::Tick);
         let expected = [
             "a: its clone is gone, with the commits that were not fetched",
@@ -513,17 +513,17 @@ fn completed_work_whose_clone_is_gone_before_it_was_fetched_is_done_again() {
 fn a_failed_fetch_that_nothing_waits_for_any_more_causes_no_trouble() {
     let task = with_tip(all_states().remove(4).1, Some(a_commit(2)));
     let mut bench = Bench::new(LandingMode::Main, vec![("a", task), ("b", a_task())]);
-    bench.known.slots = 1;
+    bench.coordination.slots = 1;
     bench.step(FleetEvent::Tick);
     let why = "No space left".to_owned();
     let concerns = FetchConcern::All;
     bench.step(FleetEvent::FetchFailed { task: id("a"), why, concerns });
     // A person removes the clone to make room.
-    bench.known.clones.clear();
+    bench.coordination.clones.clear();
     bench.second += 60;
     bench.step(FleetEvent::Tick);
     bench.step(FleetEvent::Tick);
-    assert_eq!(bench.known.first_trouble(), None);
+    assert_eq!(bench.coordination.first_trouble(), None);
 }
 
 #[test]
@@ -563,7 +563,10 @@ fn a_branch_that_the_remote_refuses_blocks_only_its_own_task_until_it_is_cancell
     };
     let effects = bench.step(refused());
     assert_eq!(notes_of(&effects), ["a cannot be pushed: GH001: too large; it is tried again"]);
-    assert!(bench.task("b").is_running() && bench.known.first_trouble().is_none(), "{effects:?}");
+    assert!(
+        bench.task("b").is_running() && bench.coordination.first_trouble().is_none(),
+        "{effects:?}"
+    );
     (0..9).for_each(|_| drop(bench.step(refused())));
     assert_eq!((state(bench.task("a")), bench.task("a").is_fetched()), ("lands".into(), false));
     let cancel = |of| {
@@ -590,10 +593,10 @@ fn a_branch_that_the_remote_refuses_blocks_only_its_own_task_until_it_is_cancell
 #[test]
 fn simultaneous_events_are_planned_for_once() {
     let mut bench = Bench::new(LandingMode::No, vec![("a", a_running_task()), ("b", a_task())]);
-    bench.known.slots = 1;
+    bench.coordination.slots = 1;
     let end = Some(AttemptEnd::Ended(an_ending(Outcome::Completed)));
     let event = FleetEvent::Reported(id("a"), a_report(1, 1, end));
-    let effects = step_fleet(&mut bench.record, &mut bench.known, event, at(1).wall);
+    let effects = step_fleet(&mut bench.record, &mut bench.coordination, event, at(1).wall);
     assert!(effects.contains(&Effect::Save) && !bench.task("b").is_running(), "{effects:?}");
     bench.step(FleetEvent::Tick);
     assert!(bench.task("b").is_running());

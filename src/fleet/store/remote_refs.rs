@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 
-use crate::fleet::record::FleetSetup;
+use crate::fleet::record::FleetTerms;
 use engine::fleet::Remote;
 use engine::git::{GitBaseline, GitFault, GitStep, RefUpdate, RemoteRef, SwapResult};
 use world::git::referred;
@@ -34,10 +34,10 @@ pub struct RemoteAccess {
 impl RemoteAccess {
     /// The remote of a fleet, if it has one, from the person's repository. A signal ends a talk
     /// soon, a second one at once.
-    pub fn for_setup(setup: &FleetSetup, signals: &Signals) -> Option<Self> {
+    pub fn for_terms(terms: &FleetTerms, signals: &Signals) -> Option<Self> {
         let patience = Patience { signals: signals.clone(), within: Duration::ZERO, talk: TALK };
-        let (repository, trusted) = (setup.repository.clone(), setup.clones.trusted.clone());
-        Some(Self { repository, remote: setup.remote.clone()?, trusted, patience, stop: || false })
+        let (repository, trusted) = (terms.repository.clone(), terms.clones.trusted.clone());
+        Some(Self { repository, remote: terms.remote.clone()?, trusted, patience, stop: || false })
     }
 
     /// The remote at an address, from a bare repository in `folder`, in which no agent works.

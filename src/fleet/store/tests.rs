@@ -49,9 +49,9 @@ impl Yard {
         home
     }
 
-    fn setup(&self, is_shared: bool) -> FleetSetup {
+    fn terms(&self, is_shared: bool) -> FleetTerms {
         let url = format!("file://{}", self.root.path().join("origin.git").display());
-        FleetSetup {
+        FleetTerms {
             name: "shop".to_owned(),
             repository: self.root.path().join("repo"),
             folder: "tasks".to_owned(),
@@ -62,14 +62,14 @@ impl Yard {
                 trusted: steps::read_trusted(&self.root.path().join("repo")),
                 ..CloneSetup::default()
             },
-            ..FleetSetup::default()
+            ..FleetTerms::default()
         }
     }
 
     fn take(&self, home: &Home, is_shared: bool, replaces: bool) -> Result<Taken> {
         let mut quiet = |_: &str| {};
         let signals = Signals::default();
-        LockedFleetStore::take_fleet(home, &self.setup(is_shared), &signals, replaces, &mut quiet)
+        LockedFleetStore::take_fleet(home, &self.terms(is_shared), &signals, replaces, &mut quiet)
     }
 
     /// Takes the fleet and writes its first record, or the one that is there under its name.
@@ -78,7 +78,7 @@ impl Yard {
         let holder = Holder::this_process(home, clock::now().wall).unwrap();
         let mut record = found.unwrap_or_else(|| {
             FleetRecord::begin_fleet(
-                self.setup(is_shared),
+                self.terms(is_shared),
                 "a1".to_owned(),
                 holder.clone(),
                 holder.since,
@@ -121,7 +121,7 @@ fn push_landing(
     base: &RefUpdate,
     record: &FleetRecord,
 ) -> Result<bool, StoreFault> {
-    let pushed = store.prepare_landing_push(base.clone(), record).unwrap()();
+    let pushed = store.push_with_base(base.clone(), record).unwrap()();
     store.note_answer(matches!(pushed, Ok(true)));
     pushed
 }
@@ -176,7 +176,7 @@ fn only_one_home_runs_a_fleet_until_it_releases_it_or_stops_updating_its_record(
     assert_eq!(yard.main(), main);
     assert!(second.push(&mut there, PushTime::Usual).is_none(), "it is no minute old");
     // What the first home may clean is what nobody has continued.
-    let clean = |home| own_ref(home, &yard.setup(true), &Signals::default());
+    let clean = |home| own_ref(home, &yard.terms(true), &Signals::default());
     assert_eq!(clean(&other).unwrap().unwrap().name, "refs/crew/shop/record");
     assert!(error_of(clean(&one)).starts_with("the fleet shop is coordinated already, by process"));
     there.holder = there.holder.released();
@@ -195,7 +195,7 @@ fn a_landing_moves_both_the_base_and_the_record_or_neither() {
     assert!(push_landing(&mut store, &base, &landed).unwrap());
     assert_eq!(yard.main(), commit);
     // What a person agreed to on this machine is not there.
-    let terms = FleetSetup {
+    let terms = FleetTerms {
         clones: CloneSetup { trusted: None, ..landed.terms.clones.clone() },
         ..landed.terms.clone()
     };
@@ -295,9 +295,9 @@ fn a_record_that_could_not_be_read_again_is_not_written() {
     let (mut store, record) = yard.begin(&home, false);
     let include = Some("x".repeat(RECORD_BYTES_MAX));
     let long = FleetRecord {
-        terms: FleetSetup {
-            clones: CloneSetup { include, ..yard.setup(false).clones },
-            ..yard.setup(false)
+        terms: FleetTerms {
+            clones: CloneSetup { include, ..yard.terms(false).clones },
+            ..yard.terms(false)
         },
         ..record.clone()
     };
@@ -308,7 +308,7 @@ fn a_record_that_could_not_be_read_again_is_not_written() {
 
 #[test]
 fn the_record_at_the_remote_contains_nothing_local_to_this_machine() {
-    let record = FleetRecord { terms: Yard::new().setup(true), ..FleetRecord::default() };
+    let record = FleetRecord { terms: Yard::new().terms(true), ..FleetRecord::default() };
     assert!(record.terms.clones.trusted.is_some());
     let message = record_text(&record).unwrap();
     let (title, kept) = message.split_once("\n\n").unwrap();

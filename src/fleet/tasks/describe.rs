@@ -17,7 +17,7 @@ use crate::drive::start::run::{first_prompt, prepare_at};
 use crate::drive::start::terms;
 use crate::drive::tree::place;
 use crate::fleet::executors::{executor_of, executors_of_user};
-use crate::fleet::record::{CloneSetup, FleetLimits, FleetSetup};
+use crate::fleet::record::{CloneSetup, FleetLimits, FleetTerms};
 use crate::fleet::step::DescribedTask;
 use crate::fleet::store::{self, refuse_other_fleet};
 use engine::failure::Failure;
@@ -55,7 +55,7 @@ const NAMED_MAX: usize = 3;
 /// A fleet as its folder describes it.
 #[derive(Debug)]
 pub struct DescribedFleet {
-    pub setup: FleetSetup,
+    pub terms: FleetTerms,
     /// Sorted by when they start.
     pub tasks: Vec<DescribedTask>,
     /// Files of the folder that are not tasks.
@@ -81,15 +81,15 @@ pub fn describe_fleet(
     let top = git::find_top(&folder).ok_or_else(|| place::git_needed("a fleet", &folder))?;
     let (file, read, left_out) =
         read_files(&folder, &arguments.folder).map_err(|error| fault_of_input(&error))?;
-    let setup = set_up(&top, &folder, &file, arguments)?;
-    let known = store::read_local(home, &setup.name)?.map(|record| record.terms);
-    known.iter().try_for_each(|known| refuse_other_fleet(&setup, known))?;
+    let terms = build_terms(&top, &folder, &file, arguments)?;
+    let known = store::read_local(home, &terms.name)?.map(|record| record.terms);
+    known.iter().try_for_each(|known| refuse_other_fleet(&terms, known))?;
     let executors = executors_of_user().map_err(|error| fault_of_input(&error))?;
-    executor_of(home, &setup, &executors, &|| false).map(drop)?;
-    let (tasks, notes) = read_contracts(home, &setup, read, &folder)?;
-    let asked = trust_requests(&setup, &file, &tasks, known.as_ref());
-    let untrusted = settings::find_untrusted(home, &setup.repository, asked)?;
-    Ok(DescribedFleet { setup, tasks, left_out, notes, untrusted })
+    executor_of(home, &terms, &executors, &|| false).map(drop)?;
+    let (tasks, notes) = read_contracts(home, &terms, read, &folder)?;
+    let asked = trust_requests(&terms, &file, &tasks, known.as_ref());
+    let untrusted = settings::find_untrusted(home, &terms.repository, asked)?;
+    Ok(DescribedFleet { terms, tasks, left_out, notes, untrusted })
 }
 
 fn find_folder(here: &Path, named: &Path) -> Result<PathBuf> {
@@ -167,12 +167,12 @@ fn folder_error(folder: &Path, faults: &[String]) -> Error {
 }
 
 /// The setup: what was typed before what the file says.
-fn set_up(
+fn build_terms(
     top: &Path,
     folder: &Path,
     file: &FleetFile,
     arguments: &FleetRunArgs,
-) -> Result<FleetSetup> {
+) -> Result<FleetTerms> {
     let name = file.name.as_ref().map_or_else(|| usual_name(top, folder), TaskId::to_string);
     if let Err(why) = name.parse::<TaskId>() {
         bail!(Failure::usage(
@@ -191,7 +191,7 @@ fn set_up(
 
     let executor = arguments.on.clone().unwrap_or_else(|| LOCAL.to_owned());
     let pushes = arguments.push || landing != LandingMode::No || executor != LOCAL;
-    Ok(FleetSetup {
+    Ok(FleetTerms {
         name,
         repository: top.to_owned(),
         folder: below,
@@ -220,7 +220,7 @@ fn set_up(
     })
 }
 
-impl FleetSetup {
+impl FleetTerms {
     /// The command that continues the fleet as it was started.
     pub fn run_command(&self) -> String {
         let folder = if self.folder.is_empty() { "." } else { &self.folder };
@@ -304,11 +304,11 @@ fn find_remote(top: &Path) -> Result<Remote> {
 /// The contract of each task, and what the user should know of them.
 fn read_contracts(
     home: &Home,
-    setup: &FleetSetup,
+    terms: &FleetTerms,
     read: TasksRead,
     folder: &Path,
 ) -> Result<(Vec<DescribedTask>, Vec<String>)> {
-    let place = place::find_place(&setup.repository, None)?;
+    let place = place::find_place(&terms.repository, None)?;
     let known = terms::load_settings(home, &place.checkout, true)
         .map_err(|error| fault_of_input(&error))?;
     let trusted =
@@ -316,9 +316,9 @@ fn read_contracts(
     let (mut tasks, mut notes) = (Vec::new(), Vec::from_iter(trusted));
     let mut faults = Faults::default();
     FLEET_FILE.clone_into(&mut faults.file);
-    if setup.landing == LandingMode::Main {
+    if terms.landing == LandingMode::Main {
         // Jobs of another executor land here, too.
-        match missing_at_the_start(&place, &setup.land_checks) {
+        match missing_at_the_start(&place, &terms.land_checks) {
             Ok(note) => notes.extend(note),
             Err(error) => faults.add(None, format!("[land] check: {}", in_a_line(&error))),
         }
@@ -326,8 +326,8 @@ fn read_contracts(
     for (task, options) in read {
         faults.file = format!("{}.md", task.id);
         let (typed, place) = (options.run_args(&task.prompt), place.clone());
-        match prepare_at(home, typed, &setup.repository, place, known.clone())
-            .and_then(|prepared| read_contract(home, setup, prepared))
+        match prepare_at(home, typed, &terms.repository, place, known.clone())
+            .and_then(|prepared| read_contract(home, terms, prepared))
         {
             Ok((contract, more)) => {
                 notes.extend(more);
@@ -337,7 +337,7 @@ fn read_contracts(
         }
     }
     faults.into_result().map_err(|faults| folder_error(folder, &faults))?;
-    notes.extend(unmeasured_agents(setup, &tasks));
+    notes.extend(unmeasured_agents(terms, &tasks));
     Ok((tasks, distinct_texts(notes.into_iter())))
 }
 
@@ -354,12 +354,12 @@ fn fault_of_input(error: &Error) -> Failure {
 /// The contract of a task with what the fleet decides itself, and what the user should know of it.
 fn read_contract(
     home: &Home,
-    setup: &FleetSetup,
+    terms: &FleetTerms,
     prepared: Prepared,
 ) -> Result<(Contract, Vec<String>)> {
     first_prompt(home, &prepared)?;
     let Prepared { mut contract, notes, .. } = prepared;
-    if setup.landing != LandingMode::No && contract.checks.iter().any(|check| check.no_worse) {
+    if terms.landing != LandingMode::No && contract.checks.iter().any(|check| check.no_worse) {
         bail!(Failure::new(
             "no-worse cannot be judged on main as it will be",
             "use verify, or leave --land out"
@@ -367,7 +367,7 @@ fn read_contract(
     }
     if let Some(run) = &mut contract.run {
         run.git = GitSteps { commit: true, ..GitSteps::default() };
-        freeze_recipe(&mut run.recipe, &setup.executor)?;
+        freeze_recipe(&mut run.recipe, &terms.executor)?;
     }
     let bytes = serde_json::to_vec(&contract)?.len();
     if bytes > MAX_CONTRACT_BYTES {
@@ -417,14 +417,14 @@ fn in_a_line(error: &Error) -> String {
 }
 
 /// The note for the tasks whose agents never report what they use, where the fleet limits that.
-fn unmeasured_agents(setup: &FleetSetup, tasks: &[DescribedTask]) -> Option<String> {
+fn unmeasured_agents(terms: &FleetTerms, tasks: &[DescribedTask]) -> Option<String> {
     let mut names = Vec::new();
     for DescribedTask { task, contract } in tasks {
         if contract.run.as_ref().is_some_and(|run| run.agent.dialect == Dialect::TEXT) {
             names.push(task.id.to_string());
         }
     }
-    if setup.limits.max_cost_micros == 0 || names.is_empty() {
+    if terms.limits.max_cost_micros == 0 || names.is_empty() {
         return None;
     }
     Some(format!(

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::fixture::{A_TASK, Yard};
 use super::*;
 use crate::drive::failure::failure_of;
-use crate::fleet::record::FleetSetup;
+use crate::fleet::record::FleetTerms;
 use crate::fleet::store::refuse_other_fleet;
 use engine::failure::FailureKind;
 use engine::fleet::LandingMode;
@@ -35,14 +35,14 @@ fn a_folder_becomes_a_fleet_and_the_command_line_overrides_its_file() {
                 [land]\nkeep = 'target'\ncheck = 'true'\n";
     yard.write("shop/tasks/fleet.toml", file);
     let described = yard.describe(&Yard::arguments()).unwrap();
-    let setup = &described.setup;
-    assert_eq!((&*setup.name, &*setup.folder, &*setup.base), ("shop", "tasks", "main"));
+    let terms = &described.terms;
+    assert_eq!((&*terms.name, &*terms.folder, &*terms.base), ("shop", "tasks", "main"));
     assert_eq!(
-        (setup.limits.slots, setup.limits.max_cost_micros, setup.clones.setup_timeout_s),
+        (terms.limits.slots, terms.limits.max_cost_micros, terms.clones.setup_timeout_s),
         (3, 5_000_000, 120)
     );
-    assert!(setup.keeps_branches && setup.remote.is_none());
-    assert_eq!((setup.landing, &*setup.land_keep), (LandingMode::No, &["target".to_owned()][..]));
+    assert!(terms.keeps_branches && terms.remote.is_none());
+    assert_eq!((terms.landing, &*terms.land_keep), (LandingMode::No, &["target".to_owned()][..]));
     let names: Vec<&str> = described.tasks.iter().map(|task| task.task.id.as_str()).collect();
     assert_eq!(names, ["a", "b"]);
     assert_eq!(described.tasks[0].contract.checks[0].run, "test -f done");
@@ -50,10 +50,10 @@ fn a_folder_becomes_a_fleet_and_the_command_line_overrides_its_file() {
     assert!(run.git.commit && !run.git.push);
 
     let typed = FleetRunArgs { slots: Some(1), max_cost_micros: Some(0), ..Yard::arguments() };
-    let setup = yard.describe(&typed).unwrap().setup;
-    assert_eq!((setup.limits.slots, setup.limits.max_cost_micros), (1, 0));
-    let setup = yard.landing().setup;
-    assert_eq!((setup.landing, setup.remote.unwrap().name.as_str()), (LandingMode::Main, "origin"));
+    let terms = yard.describe(&typed).unwrap().terms;
+    assert_eq!((terms.limits.slots, terms.limits.max_cost_micros), (1, 0));
+    let terms = yard.landing().terms;
+    assert_eq!((terms.landing, terms.remote.unwrap().name.as_str()), (LandingMode::Main, "origin"));
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_fleet_has_the_name_of_its_folder_or_else_of_the_project() {
     let yard = Yard::new();
     let name_of = |here: &str, folder: &str| {
         let arguments = FleetRunArgs { folder: PathBuf::from(folder), ..FleetRunArgs::default() };
-        describe_fleet(&yard.home, &arguments, &yard.path(here)).unwrap().setup.name
+        describe_fleet(&yard.home, &arguments, &yard.path(here)).unwrap().terms.name
     };
     yard.write("shop/billing/a.md", A_TASK);
     assert_eq!(name_of("shop", "billing"), "billing");
@@ -79,16 +79,16 @@ fn a_fleet_has_the_name_of_its_folder_or_else_of_the_project() {
 #[test]
 fn a_fleet_with_the_name_of_one_from_another_folder_or_repository_is_refused() {
     let yard = Yard::new();
-    let known = yard.describe(&Yard::arguments()).unwrap().setup;
+    let known = yard.describe(&Yard::arguments()).unwrap().terms;
     assert!(refuse_other_fleet(&known, &known).is_ok());
     yard.git("shop", &["worktree", "add", "-q", "../other"]);
-    let elsewhere = FleetSetup { repository: yard.path("other"), ..known.clone() };
+    let elsewhere = FleetTerms { repository: yard.path("other"), ..known.clone() };
     assert!(refuse_other_fleet(&elsewhere, &known).is_ok());
-    let folder = FleetSetup { folder: "fleet".to_owned(), ..known.clone() };
+    let folder = FleetTerms { folder: "fleet".to_owned(), ..known.clone() };
     let why = failure_of(&refuse_other_fleet(&folder, &known).unwrap_err()).with_hint();
     assert!(why.starts_with("the fleet shop is of the tasks in tasks\nhint: name = "), "{why}");
     yard.git(".", &["clone", "-q", "origin.git", "copy"]);
-    let copy = FleetSetup { repository: yard.path("copy"), ..known.clone() };
+    let copy = FleetTerms { repository: yard.path("copy"), ..known.clone() };
     let why = failure_of(&refuse_other_fleet(&copy, &known).unwrap_err()).with_hint();
     assert!(why.contains("there is a fleet shop of another repository"), "{why}");
 }
@@ -147,7 +147,7 @@ fn a_folder_that_cannot_be_a_fleet_is_refused_with_the_reason() {
     let why = refusal_of(yard.describe(&Yard::arguments()));
     assert!(why.starts_with("no branch is checked out here"), "{why}");
     let running = FleetRunArgs { base: Some("main".to_owned()), ..Yard::arguments() };
-    assert_eq!(yard.describe(&running).unwrap().setup.base, "main");
+    assert_eq!(yard.describe(&running).unwrap().terms.base, "main");
     // A tag is not a branch.
     yard.git("shop", &["tag", "nowhere"]);
     yard.write("shop/tasks/fleet.toml", "base = 'nowhere'");

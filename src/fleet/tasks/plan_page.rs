@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use minijinja::{Environment, Value, context};
 
 use crate::fleet::plan::find_overlap;
-use crate::fleet::record::{FleetRecord, FleetSetup, LOCAL, TaskEnding, TaskRecord};
+use crate::fleet::record::{FleetRecord, FleetTerms, LOCAL, TaskEnding, TaskRecord};
 use crate::fleet::step::DescribedTask;
 use crate::fleet::tasks::DescribedFleet;
 use crate::fleet::tasks::trust::planted_commands;
@@ -49,7 +49,7 @@ pub fn render_plan(
     width: usize,
     is_dry: bool,
 ) -> String {
-    let DescribedFleet { setup, tasks, .. } = described;
+    let DescribedFleet { terms, tasks, .. } = described;
     let known = |task: &DescribedTask| record.and_then(|record| record.task(&task.task.id));
     let ending = |task: &&DescribedTask| known(task).and_then(TaskRecord::ending);
     let ended: Vec<&TaskEnding> = tasks.iter().filter_map(|task| ending(&task)).collect();
@@ -68,15 +68,15 @@ pub fn render_plan(
         Column::text(ALWAYS, TASK_COLUMNS),
         Column::rest(ALWAYS, 0),
     ];
-    let is_local = setup.executor == LOCAL;
-    let counted = (is_local && setup.limits.slots == 0).then(slots::default_count);
-    let base = show_text(&setup.base);
-    let remote = setup.remote.as_ref().map(|remote| format!("{}/", remote.name));
+    let is_local = terms.executor == LOCAL;
+    let counted = (is_local && terms.limits.slots == 0).then(slots::default_count);
+    let base = show_text(&terms.base);
+    let remote = terms.remote.as_ref().map(|remote| format!("{}/", remote.name));
     let values = context! {
-        setup, is_dry,
+        terms, is_dry,
         tasks => tasks.len(),
-        executor => (!is_local).then_some(&setup.executor),
-        slots => counted.as_ref().map_or(setup.limits.slots, |slots| slots.count),
+        executor => (!is_local).then_some(&terms.executor),
+        slots => counted.as_ref().map_or(terms.limits.slots, |slots| slots.count),
         slots_why => counted.as_ref().map(|slots| &slots.why),
         most_names => LISTED,
         not_tasks => described.left_out.iter().map(|name| show_text(name)).collect::<Vec<_>>(),
@@ -86,10 +86,10 @@ pub fn render_plan(
         starts => layout::align_rows(columns, starts, width.saturating_sub(INDENT)),
         overlaps => list_overlaps(&open),
         most_overlaps => OVERLAPS_MAX,
-        rows => setup_rows(setup, tasks, width),
-        include => setup.clones.include.as_deref().map(|text| EscapedLine(text.trim()).to_string().replace("\\n", ", ")),
-        planted => planted_commands(setup, record.map(|record| &record.terms)),
-        keeps => setup.land_keep.iter().map(|glob| show_text(glob)).collect::<Vec<_>>(),
+        rows => setup_rows(terms, tasks, width),
+        include => terms.clones.include.as_deref().map(|text| EscapedLine(text.trim()).to_string().replace("\\n", ", ")),
+        planted => planted_commands(terms, record.map(|record| &record.terms)),
+        keeps => terms.land_keep.iter().map(|glob| show_text(glob)).collect::<Vec<_>>(),
         onto => remote.and_then(|remote| base.strip_prefix(&remote)).unwrap_or(&base),
         new => described.untrusted.iter().map(|request| show_text(&request.subject.to_string())).collect::<Vec<_>>(),
         most_new => NEW_MAX,
@@ -165,11 +165,11 @@ type Row = (&'static str, String);
 /// Who works on the tasks, with which options, and by which commands. Each item appears once, with
 /// its tasks unless it applies to all. Ended tasks are included, because a person may resume them,
 /// and what is trusted here is not asked about then.
-fn setup_rows(setup: &FleetSetup, tasks: &[DescribedTask], width: usize) -> Vec<String> {
+fn setup_rows(terms: &FleetTerms, tasks: &[DescribedTask], width: usize) -> Vec<String> {
     let mut rows: Vec<(Row, Vec<String>)> = Vec::new();
     for task in tasks {
         let id = task.task.id.to_string();
-        for row in rows_of(setup, task) {
+        for row in rows_of(terms, task) {
             match rows.iter_mut().find(|(known, _)| *known == row) {
                 // It may have a check twice.
                 Some((_, of)) if of.last() == Some(&id) => {}
@@ -187,11 +187,11 @@ fn setup_rows(setup: &FleetSetup, tasks: &[DescribedTask], width: usize) -> Vec<
     rows.iter().map(|(row, of)| row_of(row, of, of.len() == tasks.len(), width)).collect()
 }
 
-fn rows_of(setup: &FleetSetup, task: &DescribedTask) -> Vec<Row> {
+fn rows_of(terms: &FleetTerms, task: &DescribedTask) -> Vec<Row> {
     let checks = &task.contract.checks;
     let mut rows = vec![("agent", describe_agent(task)), ("options", other_options(task))];
     rows.extend(
-        setup
+        terms
             .clones
             .setup
             .iter()
@@ -204,7 +204,7 @@ fn rows_of(setup: &FleetSetup, task: &DescribedTask) -> Vec<Row> {
     if checks.is_empty() {
         rows.push(("checks", "none: only its agent says when a task is done".to_owned()));
     }
-    let land: &[Check] = if setup.landing == LandingMode::No { &[] } else { &setup.land_checks };
+    let land: &[Check] = if terms.landing == LandingMode::No { &[] } else { &terms.land_checks };
     rows.extend(
         land.iter()
             .map(|check| ("land", format!("`{}` on main as it will be", EscapedLine(&check.run)))),

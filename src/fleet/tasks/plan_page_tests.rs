@@ -34,17 +34,17 @@ fn a_task(name: &str, checks: &[(&str, Role)]) -> DescribedTask {
 }
 
 fn a_fleet(tasks: Vec<DescribedTask>) -> DescribedFleet {
-    let setup = FleetSetup {
+    let terms = FleetTerms {
         name: "billing".to_owned(),
         repository: "/repo".into(),
         folder: "tasks".to_owned(),
         base: "main".to_owned(),
         executor: LOCAL.to_owned(),
         limits: FleetLimits { slots: 4, max_cost_micros: 50_000_000, ..FleetLimits::default() },
-        ..FleetSetup::default()
+        ..FleetTerms::default()
     };
     let (left_out, notes, untrusted) = (Vec::new(), Vec::new(), Vec::new());
-    DescribedFleet { setup, tasks, left_out, notes, untrusted }
+    DescribedFleet { terms, tasks, left_out, notes, untrusted }
 }
 
 fn a_request(subject: TrustSubject) -> TrustRequest {
@@ -71,12 +71,12 @@ fn five_tasks() -> DescribedFleet {
     let mut fleet =
         a_fleet(vec![vat, csv, invoice, a_task("dunning", &[test]), a_task("notes", &[])]);
     let url = "https://git.example.org/acme/billing.git".to_owned();
-    fleet.setup.remote = Some(Remote { name: "origin".to_owned(), url });
-    fleet.setup.landing = LandingMode::Main;
-    fleet.setup.clones.setup = Some("npm ci".to_owned());
-    fleet.setup.clones.include = Some(".env\nconf/*.env\n".to_owned());
-    fleet.setup.land_keep = vec!["target/".to_owned()];
-    fleet.setup.land_checks = vec![Check::new("npm run e2e", Role::Verify)];
+    fleet.terms.remote = Some(Remote { name: "origin".to_owned(), url });
+    fleet.terms.landing = LandingMode::Main;
+    fleet.terms.clones.setup = Some("npm ci".to_owned());
+    fleet.terms.clones.include = Some(".env\nconf/*.env\n".to_owned());
+    fleet.terms.land_keep = vec!["target/".to_owned()];
+    fleet.terms.land_checks = vec![Check::new("npm run e2e", Role::Verify)];
     fleet.left_out = ["README.md", "_notes.md"].map(str::to_owned).to_vec();
     let task = TrustSubject::Task("vat-rounding".to_owned());
     fleet.untrusted = [TrustSubject::Terms, TrustSubject::Setup, task].map(a_request).to_vec();
@@ -194,9 +194,9 @@ fn a_command_to_be_trusted_is_shown_whole() {
     let mut fleet = a_fleet(vec![a_task("only", &[(&run, Role::Verify)])]);
     fleet.tasks[0].task.words = vec!["agent-cmd = \"evil\u{1b}[2J\"".to_owned()];
     fleet.left_out = vec!["a\u{1b}[2J\nb.md".to_owned()];
-    fleet.setup.folder = "ta\u{1b}]0;x\u{7}sks".to_owned();
-    fleet.setup.executor = "\u{9b}31mslurm".to_owned();
-    fleet.setup.clones.include = Some(".env\u{202e}\n".to_owned());
+    fleet.terms.folder = "ta\u{1b}]0;x\u{7}sks".to_owned();
+    fleet.terms.executor = "\u{9b}31mslurm".to_owned();
+    fleet.terms.clones.include = Some(".env\u{202e}\n".to_owned());
     let shown = render_page(&fleet, None, false).replace(&"x".repeat(200), "<200 letters>");
     assert_snapshot!(shown, @r#"
     fleet billing: 1 task from main, on slurm, 4 at once, at most $50.00

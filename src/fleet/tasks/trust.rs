@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::front_matter::FLEET_FILE;
 use super::options::FleetFile;
-use crate::fleet::record::FleetSetup;
+use crate::fleet::record::FleetTerms;
 use crate::fleet::step::DescribedTask;
 use engine::fleet::{FleetTask, INCLUDE, LandingMode, Remote};
 use engine::git::GitSetting;
@@ -19,49 +19,49 @@ const HASH_CHARS: usize = 8;
 
 /// All of it, each with the name of its file. `known` is the setup of an earlier start.
 pub(super) fn trust_requests(
-    setup: &FleetSetup,
+    terms: &FleetTerms,
     file: &FleetFile,
     tasks: &[DescribedTask],
-    known: Option<&FleetSetup>,
+    known: Option<&FleetTerms>,
 ) -> Vec<TrustRequest> {
     let mut all =
-        vec![trust_request(setup, FLEET_FILE, TrustSubject::Terms, &describe_terms(file))];
-    for setting in changed_settings(setup, known) {
+        vec![trust_request(terms, FLEET_FILE, TrustSubject::Terms, &describe_terms(file))];
+    for setting in changed_settings(terms, known) {
         let subject = TrustSubject::GitSetting(setting.name.clone());
-        all.push(trust_request(setup, FLEET_FILE, subject, &changed_setting(setting)));
+        all.push(trust_request(terms, FLEET_FILE, subject, &changed_setting(setting)));
     }
-    if let Some(run) = &setup.clones.setup {
-        all.push(trust_request(setup, FLEET_FILE, TrustSubject::Setup, &format!("setup: {run}")));
+    if let Some(run) = &terms.clones.setup {
+        all.push(trust_request(terms, FLEET_FILE, TrustSubject::Setup, &format!("setup: {run}")));
     }
-    for Check { run, .. } in &setup.land_checks {
+    for Check { run, .. } in &terms.land_checks {
         let text = format!("land check: {run}");
-        all.push(trust_request(setup, FLEET_FILE, TrustSubject::LandCheck, &text));
+        all.push(trust_request(terms, FLEET_FILE, TrustSubject::LandCheck, &text));
     }
-    if let Some(remote) = &setup.remote {
+    if let Some(remote) = &terms.remote {
         let subject = TrustSubject::Push(remote.name.clone());
-        all.push(trust_request(setup, FLEET_FILE, subject, &describe_pushes(setup, remote)));
+        all.push(trust_request(terms, FLEET_FILE, subject, &describe_pushes(terms, remote)));
     }
-    if let Some(text) = &setup.clones.include {
+    if let Some(text) = &terms.clones.include {
         let text = format!("{INCLUDE}: {text}");
-        all.push(trust_request(setup, FLEET_FILE, TrustSubject::Include, &text));
+        all.push(trust_request(terms, FLEET_FILE, TrustSubject::Include, &text));
     }
     for task in tasks {
         let id = task.task.id.to_string();
         let file = format!("{id}.md");
-        all.push(trust_request(setup, &file, TrustSubject::Task(id), &of_task(task)));
+        all.push(trust_request(terms, &file, TrustSubject::Task(id), &of_task(task)));
     }
     all
 }
 
 /// A request about something in this file of the fleet's folder.
 fn trust_request(
-    setup: &FleetSetup,
+    terms: &FleetTerms,
     file: &str,
     subject: TrustSubject,
     what: &str,
 ) -> TrustRequest {
-    let origin = ValueOrigin::File { path: Path::new(&setup.folder).join(file), line: 1 };
-    TrustRequest { subject, text: format!("[fleet {}] {what}", setup.name), origin }
+    let origin = ValueOrigin::File { path: Path::new(&terms.folder).join(file), line: 1 };
+    TrustRequest { subject, text: format!("[fleet {}] {what}", terms.name), origin }
 }
 
 /// The limits of fleet.toml: a check that is taken away, a limit that is raised and leftovers that
@@ -79,16 +79,16 @@ fn describe_terms(file: &FleetFile) -> String {
 }
 
 /// What has come into git's settings since an earlier start.
-pub fn planted_commands(setup: &FleetSetup, known: Option<&FleetSetup>) -> Vec<String> {
-    changed_settings(setup, known).map(changed_setting).collect()
+pub fn planted_commands(terms: &FleetTerms, known: Option<&FleetTerms>) -> Vec<String> {
+    changed_settings(terms, known).map(changed_setting).collect()
 }
 
 fn changed_settings<'a>(
-    setup: &'a FleetSetup,
-    known: Option<&'a FleetSetup>,
+    terms: &'a FleetTerms,
+    known: Option<&'a FleetTerms>,
 ) -> impl Iterator<Item = &'a GitSetting> {
     let both =
-        known.and_then(|known| known.clones.trusted.as_ref()).zip(setup.clones.trusted.as_ref());
+        known.and_then(|known| known.clones.trusted.as_ref()).zip(terms.clones.trusted.as_ref());
     let changed = both.into_iter().flat_map(|(before, now)| now.changed_since(before));
     changed.filter(|setting| setting.names_a_program() || setting.leads_a_remote())
 }
@@ -98,12 +98,12 @@ fn changed_setting(GitSetting { name, value }: &GitSetting) -> String {
     format!("git's setting {name} ({which}) changed since the fleet was started")
 }
 
-fn describe_pushes(setup: &FleetSetup, Remote { name, url }: &Remote) -> String {
-    let main = match setup.landing {
-        LandingMode::Main => format!(", and {}", setup.base),
+fn describe_pushes(terms: &FleetTerms, Remote { name, url }: &Remote) -> String {
+    let main = match terms.landing {
+        LandingMode::Main => format!(", and {}", terms.base),
         LandingMode::No | LandingMode::Pr => String::new(),
     };
-    let fleet = &setup.name;
+    let fleet = &terms.name;
     format!("pushes to {name} ({url}): branches fleet/{fleet}/*, refs/crew/{fleet}/*{main}")
 }
 

@@ -11,7 +11,7 @@ use crate::drive::failure::short_error;
 use crate::fleet::attempt;
 use crate::fleet::attempt::clones::{self, KEPT};
 use crate::fleet::files::FleetFiles;
-use crate::fleet::record::{FleetRecord, FleetSetup, Landed, TaskEnding, TaskRecord};
+use crate::fleet::record::{FleetRecord, FleetTerms, Landed, TaskEnding, TaskRecord};
 use crate::fleet::store;
 use crate::fleet::store::remote_refs::RemoteAccess;
 use engine::failure::Failure;
@@ -60,7 +60,7 @@ impl<'a> FleetLeftovers<'a> {
             bail!(is_coordinated(fleet));
         }
         let (files, remote) =
-            (FleetFiles::new(home, fleet), RemoteAccess::for_setup(terms, signals));
+            (FleetFiles::new(home, fleet), RemoteAccess::for_terms(terms, signals));
         let mut clones = files.list_clones();
         clones.retain(|(id, _)| record.task(id).is_some_and(is_settled));
         clones.sort();
@@ -74,7 +74,7 @@ impl<'a> FleetLeftovers<'a> {
 
     fn look_at_refs(&mut self) -> Result<()> {
         let terms = &self.record.terms;
-        let FleetSetup { name: fleet, repository: top, base, remote, .. } = terms;
+        let FleetTerms { name: fleet, repository: top, base, remote, .. } = terms;
         let kept = format!("{KEPT}/{fleet}/");
         let [work, heads, results, requests] = [
             format!("refs/remotes/crew/{fleet}/"),

@@ -17,13 +17,13 @@ fn open_with(script: &str, stop: Stop<'_>) -> (Result<Result<Landed, Refusal>>, 
     tree::set_mode(&gh, 0o700).unwrap();
     let url = "https://example.invalid/shop.git".to_owned();
     let remote = Some(Remote { name: "origin".to_owned(), url });
-    let setup = FleetSetup { base: "main".to_owned(), remote, ..FleetSetup::default() };
+    let terms = FleetTerms { base: "main".to_owned(), remote, ..FleetTerms::default() };
     let record = TaskRecord {
         work: TaskWork { commit: Some("c0ffee".to_owned()), ..TaskWork::default() },
         ..TaskRecord::default()
     };
     let what = ("fleet/shop/vat/1", "Build the vat\n\nTask vat.\n");
-    let opened = open_request(&gh.display().to_string(), &setup, &record, what, stop);
+    let opened = open_pull(&gh.display().to_string(), &terms, &record, what, stop);
     (opened, disk::read_text(&words, 4096).unwrap().unwrap_or_default())
 }
 
@@ -77,12 +77,12 @@ fn a_hosts_refusal_is_quoted_without_control_codes_and_an_unreachable_host_is_re
 
 #[test]
 fn a_missing_command_line_tool_is_named_with_a_hint() {
-    let setup = FleetSetup {
+    let terms = FleetTerms {
         remote: Some(Remote { name: "origin".to_owned(), url: "/nowhere".to_owned() }),
-        ..FleetSetup::default()
+        ..FleetTerms::default()
     };
     let record = TaskRecord::default();
-    let opened = open_request("/nowhere/gh", &setup, &record, ("b", "m"), &|| false).unwrap();
+    let opened = open_pull("/nowhere/gh", &terms, &record, ("b", "m"), &|| false).unwrap();
     let why = opened.unwrap_err().full_reason();
     assert!(why.starts_with("pull request: gh cannot be started: "), "{why}");
     assert!(why.ends_with("; install the GitHub CLI, and log in with gh auth login"), "{why}");

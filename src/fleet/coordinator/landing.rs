@@ -1,0 +1,195 @@
+//! Lands one task at a time: a thread merges and checks its work, then one push moves the base and
+//! the record. If another process has moved the base first, the landing begins again.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Result, anyhow};
+
+use super::effects::STOPPED;
+use super::{Coordinator, Done};
+use crate::drive::failure::{git_trouble, short_error};
+use crate::fleet::landing::{self, Landing, PreparedLanding};
+use crate::fleet::record::{FleetRecord, Landed, TaskRecord};
+use crate::fleet::spec::Coordination;
+use crate::fleet::step::{FleetEvent, step_fleet};
+use crate::fleet::store::StoreFault;
+use engine::fleet::{Refusal, TaskId};
+use engine::git::{GitTrouble, RefUpdate};
+use engine::record::Contract;
+use engine::text::clean_text;
+use world::clock;
+use world::logs::Log;
+
+/// How often a landing begins again because the base has moved.
+const LANDING_TRIES: u32 = 8;
+
+/// The landing in progress.
+#[derive(Default)]
+pub(super) struct LandingTry {
+    /// How often it began again.
+    tries: u32,
+    stops: Arc<AtomicBool>,
+}
+
+impl LandingTry {
+    pub(super) fn begin(&mut self) {
+        self.tries = 0;
+        self.stops.store(false, Ordering::Relaxed);
+    }
+
+    pub(super) fn stop(&self) {
+        self.stops.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the landing has been cancelled or given up.
+    fn is_stopped(&self) -> bool {
+        self.stops.load(Ordering::Relaxed)
+    }
+}
+
+impl Coordinator<'_> {
+    pub(super) fn queue_landing(&mut self, task: &TaskId) {
+        let Some(record) = self.record.task(task).cloned() else { return };
+        let Some((contract, message)) = self.words_of(task, &record) else {
+            let why = "its file is gone, and with it its checks".to_owned();
+            let task = task.clone();
+            return self.take_in(FleetEvent::LandingFailed { task, why, needs_person: true });
+        };
+        let (home, terms, task) = (self.home.clone(), self.record.terms.clone(), task.clone());
+        let log = self.files.log(&task, record.attempt);
+        self.add_landing(move |stop| {
+            let prepared = landing::prepare_landing(&Landing {
+                home: &home,
+                terms: &terms,
+                task: &task,
+                record: &record,
+                contract: &contract,
+                message: &message,
+                stop,
+                note: &|line| note_in(&log, line),
+            });
+            Box::new(move |this| this.take_prepared(task, prepared))
+        });
+    }
+
+    /// Runs `work` in the landing thread; a cancel or a second signal stops it.
+    fn add_landing(&self, work: impl FnOnce(&dyn Fn() -> bool) -> Done + Send + 'static) {
+        let (stops, signals) = (Arc::clone(&self.workers.landing_try.stops), self.signals.clone());
+        self.workers
+            .landing
+            .add(move || work(&|| stops.load(Ordering::Relaxed) || signals.times() > 1));
+    }
+
+    /// A task's current contract, and the message of the commit that lands.
+    fn words_of(&self, task: &TaskId, record: &TaskRecord) -> Option<(Contract, String)> {
+        let described = self.coordination.described_task(task)?;
+        let (name, prompt) = (&self.record.terms.name, &described.task.prompt);
+        let branch = self.record.branch(task, record.attempt);
+        Some((described.contract.clone(), landing::landing_message(name, task, prompt, &branch)))
+    }
+
+    pub(super) fn queue_pull(&mut self, task: &TaskId) {
+        let Some(record) = self.record.task(task).cloned() else { return };
+        let message = self.words_of(task, &record).map(|(_, message)| message).unwrap_or_default();
+        let (terms, task) = (self.record.terms.clone(), task.clone());
+        let branch = self.record.branch(&task, record.attempt);
+        self.add_landing(move |stop| {
+            let opened =
+                landing::open_pull(landing::GH, &terms, &record, (&branch, &message), stop);
+            Box::new(move |this| this.report_landing(task, opened))
+        });
+    }
+
+    pub(super) fn take_prepared(&mut self, task: TaskId, result: Result<PreparedLanding>) {
+        let ended = match result {
+            Ok(PreparedLanding::Refused(refusal)) => Ok(Err(refusal)),
+            Ok(PreparedLanding::Ready { main, commit })
+                if !self.workers.landing_try.is_stopped() =>
+            {
+                return self.push_landing(task, main, commit);
+            }
+            Ok(PreparedLanding::Ready { .. } | PreparedLanding::Stopped) => Err(anyhow!(STOPPED)),
+            Err(error) => Err(error),
+        };
+        self.report_landing(task, ended);
+    }
+
+    /// Pushes the checked commit together with a record that says so: both or neither.
+    fn push_landing(&mut self, task: TaskId, main: String, commit: String) {
+        let new = if commit == main { None } else { Some(commit.clone()) };
+        let landed = Landed::Main(new);
+        let record = self.record_when_landed(&task, &landed);
+        let name = format!("refs/heads/{}", record.terms.base);
+        let base = RefUpdate { name, old: Some(main), new: Some(commit) };
+        let Some(push) = self.store.push_with_base(base, &record) else {
+            return self.report_landing(task, Err(anyhow!("this fleet has no remote")));
+        };
+        self.workers.talk.add(move || {
+            let moved = push();
+            Box::new(move |this| this.take_moved(task, landed, moved))
+        });
+    }
+
+    /// The record as it will be, for the push that moves both it and the base. What follows from the
+    /// landing is decided once that push has succeeded.
+    fn record_when_landed(&self, task: &TaskId, landed: &Landed) -> FleetRecord {
+        let mut record = self.record.clone();
+        let mut coordination =
+            Coordination { landing: Some(task.clone()), ..Coordination::default() };
+        let event = FleetEvent::Landed(task.clone(), landed.clone());
+        drop(step_fleet(&mut record, &mut coordination, event, clock::now().wall));
+        record
+    }
+
+    /// Handles a push that moved the base and the record; `false` if another process moved the base
+    /// first.
+    pub(super) fn take_moved(
+        &mut self,
+        task: TaskId,
+        landed: Landed,
+        moved: Result<bool, StoreFault>,
+    ) {
+        self.store.note_answer(matches!(moved, Ok(true)));
+        let ended = match moved {
+            Ok(true) => Ok(Ok(landed)),
+            Ok(false) if self.workers.landing_try.is_stopped() => Err(anyhow!(STOPPED)),
+            Ok(false) if self.workers.landing_try.tries < LANDING_TRIES => {
+                self.workers.landing_try.tries += 1;
+                return self.queue_landing(&task);
+            }
+            Ok(false) => {
+                let base = &self.record.terms.base;
+                let why = format!("{base} moved {LANDING_TRIES} times while the checks ran");
+                Ok(Err(Refusal::Moved(why)))
+            }
+            Err(StoreFault::Lost(who)) => return self.pending.lost = Some(who),
+            Err(fault) => Err(fault.into_error()),
+        };
+        self.report_landing(task, ended);
+    }
+
+    /// Passes on the result of a landing; an error means that it could not be tried.
+    fn report_landing(&mut self, task: TaskId, ended: Result<Result<Landed, Refusal>>) {
+        use GitTrouble::{Auth, Network, NoRemote, Other};
+        self.take_in(match ended {
+            Ok(Ok(landed)) => FleetEvent::Landed(task, landed),
+            Ok(Err(refusal)) => FleetEvent::Refused(task, refusal),
+            Err(error) => {
+                let trouble = git_trouble(&error);
+                // A killed git process counts as `Other`.
+                let is_passing = matches!(trouble, None | Some(Auth | Network | NoRemote | Other));
+                let needs_person = !is_passing;
+                FleetEvent::LandingFailed { task, why: short_error(&error), needs_person }
+            }
+        });
+    }
+}
+
+fn note_in(log: &Path, line: &str) {
+    let mut log = Log::open(log);
+    log.add(format!("{}\n", clean_text(line)).as_bytes());
+    // A landing does not depend on its log.
+    let _ = log.close();
+}
