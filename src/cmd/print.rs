@@ -31,11 +31,11 @@ use crate::report::events::{Events, Live, ProgressLine, STAMP, Tone, progress_li
 use crate::report::layout::{fit_line, fold_text};
 use crate::report::line::{event_notice, terminal_notice};
 use crate::report::{colour, page};
-use engine::events::{EventSink, RunEvent};
 use engine::failure::Failure;
 use engine::record::{Loop, Proof};
 use engine::text;
 use engine::text::clean_text;
+use engine::view::events::{EventSink, RunEvent};
 use readers::parse::arguments::OutputArgs;
 use world::clock::Stopwatch;
 use world::git::command;

@@ -375,7 +375,7 @@ fn forget_all(home: &Home, checkout: &Path) -> Result<Exit> {
 
 #[cfg(test)]
 mod tests {
-    use engine::window::APART;
+    use engine::boundary::window::APART;
 
     #[test]
     fn the_demo_states_the_time_between_two_returns() {

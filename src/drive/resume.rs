@@ -25,11 +25,11 @@ use super::tree::{self};
 use engine::boundary::limits::{
     LimitChange, LimitChanges, LimitName, change_limits, raise_options, reached_limit,
 };
-use engine::events::{EventSink, RunEvent};
 use engine::journal::{Event, NoteKind};
 use engine::record::{Driver, Loop, LoopId, Outcome, Owner, Run, Status};
 use engine::refuse;
 use engine::usage::Money;
+use engine::view::events::{EventSink, RunEvent};
 use readers::agents::Launch;
 use readers::clients::{self, resume_command_at};
 use readers::parse::arguments::{RecipeArgs, ResumeArgs};

@@ -5,8 +5,8 @@
 use chrono::{DateTime, Utc};
 
 use engine::boundary::facts::AgentFacts;
+use engine::boundary::window::{MetLimit, RateWindow, was_answered};
 use engine::record::{AccountId, Agent, Driver, Loop, LoopId, Status};
-use engine::window::{MetLimit, RateWindow, was_answered};
 use readers::clients;
 use world::clock;
 use world::store::{Home, windows};

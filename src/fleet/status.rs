@@ -24,7 +24,7 @@ use super::{attempt, store};
 use crate::report::events::SCHEMA;
 use engine::fleet::TaskId;
 use engine::record::{LoopId, Outcome, Proof};
-use engine::templates;
+use engine::text::templates;
 use engine::text::{variant_name, with_reason};
 use engine::usage::{Money, Usage};
 use engine::view::usage_value;

@@ -5,10 +5,10 @@
 use super::words::{self, list_commands};
 use chrono::{DateTime, FixedOffset};
 use engine::boundary::limits;
-use engine::events::RunEvent;
 use engine::evidence::describe_evidence;
 use engine::record::{Check, Driver, Loop, Outcome, Question, Status};
 use engine::text::{clean_text, clip_line, clock_time, count, one_line, quote_words};
+use engine::view::events::RunEvent;
 use engine::view::{self, LoopView, number_iteration, verdict_text};
 use minijinja::context;
 use readers::clients::{of_loop, resume_command_at};

@@ -13,7 +13,7 @@ use super::words;
 use engine::doctor::{Examination, Finding, Severity};
 use engine::failure::Failure;
 use engine::record::LoopId;
-use engine::templates::Fact;
+use engine::text::templates::Fact;
 use engine::text::{count, variant_name};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,6 +1,6 @@
 //! Words for people: numbers, durations and lists, and the templates in the folder `templates`.
 
-use engine::templates::{self, Fact};
+use engine::text::templates::{self, Fact};
 use engine::text::{EscapedLine, clean_text, clip_line, clip_line_at_word, distinct_texts};
 use engine::usage::tokens_text;
 use minijinja::{Environment, Value};

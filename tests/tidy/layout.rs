@@ -10,7 +10,7 @@ const FILES_MAX: usize = 15;
 /// The maximum number of files that give a type methods.
 const IMPL_FILES_MAX: usize = 2;
 /// Folders with more files, until they are sorted.
-const FULL: &[&str] = &["crates/engine/src"];
+const FULL: &[&str] = &[];
 /// Files `mod.rs` with code, until it is beside their folders.
 const WITH_CODE: &[&str] = &[];
 /// Types with methods in more files, until they are in one.

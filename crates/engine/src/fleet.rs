@@ -10,10 +10,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 use minijinja::context;
 use serde::{Deserialize, Serialize};
 
-pub use crate::id::{MAX_TASK_ID_BYTES, TaskId};
 pub use crate::record::Carried;
+pub use crate::record::id::{MAX_TASK_ID_BYTES, TaskId};
 use crate::record::{Check, Role};
-use crate::templates::render_template;
+use crate::text::templates::render_template;
 use crate::text::{self, join_first_names};
 
 /// The executor that is this machine.

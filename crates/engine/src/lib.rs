@@ -6,21 +6,17 @@
 pub mod boundary;
 pub mod claim;
 pub mod doctor;
-pub mod events;
 pub mod evidence;
 pub mod failure;
 pub mod fleet;
 pub mod git;
-pub mod id;
 pub mod journal;
 pub mod protect;
 pub mod record;
-pub mod templates;
 pub mod test_changes;
 pub mod text;
 pub mod usage;
 pub mod view;
-pub mod window;
 pub mod words;
 
 #[cfg(any(test, feature = "fixture"))]

@@ -4,6 +4,7 @@
 
 mod contract;
 mod environment;
+pub mod id;
 mod memory;
 mod outcome;
 mod owner;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::contract::*;
 pub use self::environment::*;
+pub use self::id::LoopId;
 pub use self::memory::*;
 pub use self::outcome::*;
 pub use self::owner::*;
@@ -24,7 +26,6 @@ use crate::evidence::Evidence;
 pub use crate::evidence::Role;
 use crate::failure::Failure;
 use crate::git::GitBaseline;
-pub use crate::id::LoopId;
 use crate::protect::Protected;
 use crate::test_changes::ACCEPT;
 use crate::text::variant_name;

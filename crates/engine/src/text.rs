@@ -6,6 +6,8 @@
 //! `report/show/html.rs`; commit messages. Records, `task.md` and logs keep every byte. Truncating
 //! text and counting things in words is also defined only here.
 
+pub mod templates;
+
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};

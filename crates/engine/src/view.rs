@@ -5,6 +5,7 @@
 
 pub mod columns;
 mod ending;
+pub mod events;
 mod results;
 
 use std::path::PathBuf;
@@ -23,7 +24,7 @@ use super::text::clock_time;
 use super::usage::Usage;
 use crate::evidence::test_run::TestMemories;
 use crate::record::Doing;
-pub use crate::templates::Fact;
+pub use crate::text::templates::Fact;
 pub use crate::view::ending::NextStep;
 pub use crate::view::results::{IterationLine, LINES_MAX, LastWords, newest_lines};
 

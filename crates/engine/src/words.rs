@@ -16,7 +16,7 @@ use crate::evidence::test_run::TestReport;
 use crate::evidence::{CheckResult, Evidence, Verdict};
 use crate::journal::story::IterationSummary;
 use crate::record::{Check, Loop, MESSAGE_CHARS, Role};
-use crate::templates::render_template;
+use crate::text::templates::render_template;
 use crate::text::{
     self, clean_text, clip_at_word, clip_line, count, distinct_texts, format_period,
     join_first_names, one_line, tail_of, utf16_units, with_reason,

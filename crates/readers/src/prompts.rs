@@ -19,7 +19,7 @@ use minijinja::context;
 use self::fragments::Parts;
 use self::variables::{PromptInputs, bound_text, fill_values, render_progress, user_words};
 use engine::record::{Loop, Phase};
-use engine::templates::render_template;
+use engine::text::templates::render_template;
 use engine::text::{one_line, quote_words};
 use engine::view::TOLD_CHARS;
 use engine::words::{PromptReader, describe_results, rule_values};

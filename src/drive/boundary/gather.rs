@@ -15,11 +15,11 @@ use engine::boundary::wants::{
     AT_ONCE_MS, may_complete, may_prove_later, takes_long, wanted_checks, wants_baseline,
     wants_run_without_work, wants_test_changes,
 };
-use engine::events::RunEvent;
 use engine::evidence::test_run::{TestMemories, is_no_worse};
 use engine::evidence::{CheckResult, Verdict};
 use engine::record::{Check, Driver, Loop, Proof};
 use engine::usage::Usage;
+use engine::view::events::RunEvent;
 use world::clock::{self, Deadline};
 use world::env;
 use world::git::snapshots::protect;

@@ -22,9 +22,9 @@ use engine::doctor::{
     ClientSettings, Examination, Finding, NAME, PLUGIN, PluginCheck, Severity, Version, shell_word,
 };
 use engine::record::Loop;
-use engine::templates;
 use engine::test_changes::check_passed;
 use engine::text::join_first_names;
+use engine::text::templates;
 use readers::agents;
 use readers::clients::claude::plugin::{
     PLUGINS_DATA, PRODUCT, client_version, config_folder, crew_version, manifest_version,

@@ -26,8 +26,8 @@ use engine::boundary::facts::{
     AgentFacts, AgentOutcome, ApiError, ControlRequest, Facts, ProcessEnd,
 };
 use engine::boundary::wants::wanted_checks;
+use engine::boundary::window::{MetLimit, RateWindow, was_answered};
 use engine::claim::Claim;
-use engine::events::{EventSink, RunEvent};
 use engine::evidence::Verdict;
 use engine::evidence::said::PromptSize;
 use engine::fixture::{SetState, a_page, a_run, at, result};
@@ -38,7 +38,7 @@ use engine::record::{
 };
 use engine::usage::Usage;
 use engine::view::Page;
-use engine::window::{MetLimit, RateWindow, was_answered};
+use engine::view::events::{EventSink, RunEvent};
 use engine::words::programs::ReactionEnd;
 use readers::agents::Launch;
 use world::process::Stop;

@@ -18,13 +18,13 @@ use crate::drive::find::own_process;
 use crate::drive::start::establish::make_way;
 use crate::drive::tree::place::{self, on_another_branch};
 use crate::drive::{end, tree};
-use engine::events::{EventSink, RunEvent};
 use engine::git::{GitBaseline, GitFault, GitStep, GitTrouble, Pushed, Rebased};
 use engine::journal::{JournalNote, NoteKind};
 use engine::record::LoopStep;
 use engine::record::{
     EndReason, Ending, Failures, GitMemory, GitSteps, Loop, Outcome, Pending, Place, Sent,
 };
+use engine::view::events::{EventSink, RunEvent};
 use engine::words::commit_message;
 use world::git::commit::{CommitResult, Drafts, commit_changes, name_paths};
 use world::git::find_refusal;

@@ -11,8 +11,8 @@ use super::ports::{Checks, Clock, IterationGate, IterationRun, LoopStore, Record
 use crate::drive::boundary::Open;
 use crate::drive::find::is_ours;
 use crate::drive::prompt::Prompt;
-use engine::events::{EventSink, RunEvent};
 use engine::record::{Ending, Loop, LoopMoment, Place, Run};
+use engine::view::events::{EventSink, RunEvent};
 use readers::agents::Launch;
 use world::process::signals::Signals;
 use world::store::StoreError;

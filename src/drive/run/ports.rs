@@ -10,15 +10,15 @@ use chrono::{DateTime, FixedOffset, Utc};
 use crate::drive::boundary::{Boundary, DriverNotes, Open};
 use crate::drive::windows::LoopTurn;
 use engine::boundary::facts::{AgentFacts, AgentOutcome, ControlRequest, Facts, ProcessEnd};
+use engine::boundary::window::{RateWindow, was_answered};
 use engine::claim::Claim;
-use engine::events::RunEvent;
 use engine::journal::JournalNote;
 use engine::record::{
     AccountId, Ending, FallbackAgent, Loop, LoopId, LoopMoment, Moment, Pending, Status,
 };
 use engine::usage::Usage;
 use engine::view::Page;
-use engine::window::{RateWindow, was_answered};
+use engine::view::events::RunEvent;
 use engine::words::programs::ReactionEnd;
 use world::process::Stop;
 use world::store::StoreError;

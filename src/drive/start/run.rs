@@ -17,7 +17,6 @@ use crate::drive::tree::place::{
     self, NO_BRANCH, drafts_of, git_needed, refuse_impossible, unlisted_fault, without_git,
 };
 use engine::boundary::limits;
-use engine::events::{EventSink, RunEvent};
 use engine::failure::Failure;
 use engine::record::{
     Agent, Contract, EndReason, Ending, Fragment, GitSteps, IterationTimes, Loop, LoopId, Outcome,
@@ -25,6 +24,7 @@ use engine::record::{
 };
 use engine::refuse;
 use engine::text::clip_line;
+use engine::view::events::{EventSink, RunEvent};
 use readers::agents::{self, Launch, is_tried};
 use readers::parse::amounts::OrOff;
 use readers::parse::arguments::{LoopArgs, RecipeArgs, RunArgs, RunOptions};

@@ -18,7 +18,7 @@ use crate::report::layout::{self, ALWAYS, Column};
 use crate::report::page::push_value;
 use engine::fleet::{LandingMode, TaskId};
 use engine::record::{Check, Permissions};
-use engine::templates;
+use engine::text::templates;
 use engine::text::{EscapedLine, clean_text, is_word_of, join_first_names, one_line};
 use engine::usage::Money;
 use world::slots;

@@ -15,7 +15,7 @@ use crate::report::words::group_digits;
 use engine::evidence::{ClaimResult, Evidence};
 use engine::journal::story::{Iteration, StoryEvent};
 use engine::record::Outcome;
-use engine::templates;
+use engine::text::templates;
 use engine::text::{clean_text, format_briefly};
 use engine::usage::Money;
 use engine::view::{Fact, IterationLine};

@@ -8,3 +8,4 @@ pub mod facts;
 pub mod judge;
 pub mod limits;
 pub mod wants;
+pub mod window;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::claim::promise::Promise;
 use crate::evidence::{Role, Verdict};
-use crate::id::TaskId;
+use crate::record::id::TaskId;
 use crate::record::outcome::Proof;
 
 use crate::record::{CheckMemory, Loop};

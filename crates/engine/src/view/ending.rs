@@ -11,8 +11,8 @@ use crate::record::{
     CheckMemory, CompletionBasis, Dialog, EndReason, Ending, IncurableRefusal, Loop, Outcome,
     Proof, Role, Run, Status, TaskOfFleet,
 };
-use crate::templates;
 use crate::test_changes::ACCEPT;
+use crate::text::templates;
 use crate::text::{clip_line, clock_time, count};
 use crate::view::{ChangesFrom, Fact, PageInputs};
 

@@ -16,7 +16,7 @@ use crate::journal::story::{Chapter, Iteration, Story, StoryDriver, StoryEvent};
 use crate::journal::{Choice, NoteKind};
 use crate::record::LoopStep;
 use crate::record::{Driver, Loop, Proof};
-use crate::templates;
+use crate::text::templates;
 use crate::text::{clip_line, one_line, tail_of, with_reason};
 use crate::view::{ChangesFrom, Fact, LoopView, PageCheck, PageInputs};
 

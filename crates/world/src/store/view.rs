@@ -16,10 +16,10 @@ use super::{read_json, write_json};
 use crate::clock;
 use crate::files::disk::{self, Durability};
 use crate::home::Home;
-use engine::events::RunEvent;
 use engine::record::Doing;
 use engine::record::Loop;
 use engine::text::clean_text;
+use engine::view::events::RunEvent;
 use engine::words::programs::{VERSION, ViewState, compare_view_file, current_step, merge_view};
 use engine::words::{file_time, is_of};
 

@@ -10,8 +10,8 @@ use super::{LOCK_WAIT, read_json, write_json};
 use crate::clock;
 use crate::files::disk::{self, Durability};
 use crate::home::Home;
+use engine::boundary::window::RateWindow;
 use engine::record::{AccountId, LoopId};
-use engine::window::RateWindow;
 use readers::parse::service::is_believed;
 
 /// The largest file that is read.

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::boundary::facts::{AgentClosing, AgentFacts, AgentOutcome, ApiError, ProcessEnd};
-use super::record::{AccountId, Loop, LoopId};
-use super::text::clip_line;
+use super::facts::{AgentClosing, AgentFacts, AgentOutcome, ApiError, ProcessEnd};
+use crate::record::{AccountId, Loop, LoopId};
+use crate::text::clip_line;
 
 /// Between two returns: 20 s and one second, because a start may be late.
 pub const APART: TimeDelta = TimeDelta::seconds(21);

@@ -4,9 +4,9 @@
 
 use chrono::{DateTime, Utc};
 
+use super::Page;
 use crate::evidence::CheckResult;
 use crate::record::{Loop, LoopMoment, LoopStep, Outcome};
-use crate::view::Page;
 
 /// A moment of a run.
 #[derive(Debug, Clone, Copy)]
