@@ -174,7 +174,7 @@ fn the_prompt_after_a_truncated_answer_says_to_continue() {
     assert_eq!((ran.code(), world.calls()), (10, 2), "{ran:#?}");
     let prompt = world.prompt(2);
     assert!(prompt.contains("The answer was truncated by the token limit"), "{prompt}");
-    assert!(prompt.contains("Carry on from there."), "{prompt}");
+    assert!(prompt.contains("Continue from there."), "{prompt}");
     assert_eq!(world.record()["state"]["consecutive_failures"], 0);
 }
 

@@ -23,7 +23,7 @@ const MAY_NAME: [(&str, &str, &str); 5] = [
         "these are the files of the plugin for this client",
     ),
     ("claude", "src/drive/installation/doctor.rs", "crew doctor looks at this client's own files"),
-    ("claude", "src/demo/", "the demo plays this client"),
+    ("claude", "src/demo", "the demo plays this client"),
 ];
 
 /// The name of each client: that of its folder.

@@ -1,5 +1,5 @@
-//! Drives a loop: carries out what `step.rs` decides, and asks the world what that wants to know. Or
-//! hands the loop to a separate crew process, which outlives the terminal it was started from.
+//! Drives a loop: carries out what `step.rs` decides, and gathers what it needs to know. Or hands
+//! the loop to a separate crew process, which outlives the terminal it was started from.
 
 use std::cell::RefCell;
 use std::mem;

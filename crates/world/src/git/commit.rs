@@ -43,7 +43,8 @@ pub struct CommitResult {
 
 /// The prefix of the separate index in git's folder, followed by the id of crew's process.
 const INDEX: &str = "crew.index.";
-/// The maximum number of names in git's folder that are searched for leftovers of a killed crew process.
+/// The maximum number of names in git's folder that are searched for leftovers of a killed crew
+/// process.
 const NAMES_MAX: usize = 10_000;
 
 /// Commits all changes, staged or not, except crew's own files and unchanged `drafts` of the user.
