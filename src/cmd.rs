@@ -170,7 +170,7 @@ fn actor() -> Actor {
     if inside_an_agent(&env::raw) { Actor::Agent } else { Actor::User }
 }
 
-/// The task or the fleet of that name, if it is one.
+/// The task or fleet with that name, if there is one.
 fn find_named(home: &Home, name: Option<&str>) -> Result<Option<Named>> {
     match name {
         Some(name) => verbs::resolve_name(home, name),

@@ -93,8 +93,8 @@ fn by_name(home: &Home, name: &str, folder: &Path) -> Result<Vec<Loop>> {
     Ok(loops)
 }
 
-/// The newest loop of that procedure in this working tree, else in the repository's others, else
-/// the only live one of the machine, else the newest of each working tree.
+/// The newest loop with that procedure in this working tree, else in the repository's other trees,
+/// else the only live one on the machine, else the newest in each working tree.
 fn by_procedure(home: &Home, name: &str, folder: &Path) -> Vec<Loop> {
     let mut loops = store::load_all(home);
     loops.retain(|record| record.procedure() == Some(name));

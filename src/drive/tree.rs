@@ -94,8 +94,8 @@ pub fn begin_tree(home: &Home, subject: &Loop) -> TreeBegun {
     TreeBegun { seen, watched: filled.watched, note, unrecorded: None }
 }
 
-/// Takes the tree as a loop found it as what its protected paths have to stay like. Returns what
-/// the user should know. Fails if nothing can say later whether they changed.
+/// Records the tree that a loop found as the state that its protected paths must keep. Returns what
+/// the user should know. Fails if later changes could not be detected.
 pub fn begin_protection(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
     record.protected = None;
     if record.contract.protect.is_empty() {

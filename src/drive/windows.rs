@@ -29,7 +29,7 @@ impl LoopTurn {
         is_waiting && state.wait().window().as_ref() == Some(&self.account)
     }
 
-    /// Makes the loop wait for it in its record.
+    /// Makes the loop wait for its turn, in its record.
     pub fn hold_back(&self, record: &mut Loop) {
         record.state.begin_wait(self.at, self.why.clone(), Some(self.account.clone()));
     }

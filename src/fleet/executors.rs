@@ -117,7 +117,7 @@ pub struct SeenJob {
 /// What a system has answered about jobs. One that is in neither list is as it was.
 #[derive(Debug, Default)]
 pub struct FoundJobs {
-    /// Those that it knows. They may be more than it was asked for.
+    /// The jobs that it knows, possibly more than it was asked for.
     pub known: Vec<SeenJob>,
     /// The ids of those that it does not know.
     pub missing: Vec<String>,

@@ -17,7 +17,7 @@ pub struct Start {
     pub task: TaskId,
     /// The maximum cost, including earlier attempts, in millionths of a dollar; 0 means no limit.
     pub reserved_micros: u64,
-    /// With the number, the clone and the loop that are there.
+    /// Whether it continues with the existing number, clone and loop.
     pub continues: bool,
 }
 

@@ -85,8 +85,9 @@ pub struct FleetLimits {
     pub slots: u32,
     /// Millionths of a US dollar for all tasks together; 0 for an unlimited cost.
     pub max_cost_micros: u64,
-    /// Those of the two that were typed: without them a start takes what fleet.toml says.
+    /// The number of slots, if it was typed; otherwise a start uses the one in fleet.toml.
     pub typed_slots: Option<u32>,
+    /// The cost limit, if it was typed, in millionths of a dollar.
     pub typed_max_cost_micros: Option<u64>,
 }
 
@@ -155,7 +156,7 @@ pub struct TaskInput {
     pub is_resumed: bool,
 }
 
-/// What a refused landing left for the loop to settle.
+/// The part of a refused landing that the loop must settle.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusedLanding {
     /// Why its landing sent it back; a task is sent back once.
@@ -164,7 +165,7 @@ pub struct RefusedLanding {
     pub conflicts: Vec<String>,
     /// The checks of landings that its loop has, because a landing sent it back.
     pub land_checks: Vec<Check>,
-    /// Its next start gets a new number whatever is there: a landing sent it back.
+    /// Whether its next start gets a new number in any case, because a landing sent it back.
     pub begins_anew: bool,
 }
 
@@ -217,7 +218,7 @@ pub enum TaskState {
 pub enum TaskRequest {
     /// No iteration starts until it is resumed; `now` also ends the one that runs.
     Pause { now: bool },
-    /// It ends.
+    /// The task ends.
     Cancel { now: bool, by_agent: bool, reason: Option<String> },
 }
 
@@ -237,7 +238,7 @@ pub enum WaitsFor {
     Ended { task: TaskId },
     /// A task that runs touches the same files: its globs and ours.
     Files { task: TaskId, theirs: String, ours: String },
-    /// What is left of the fleet's money is set aside for the tasks that run.
+    /// A share of the fleet's money: the rest is set aside for the tasks that run.
     Money,
     /// A person's pause or cancel.
     Request { request: TaskRequest },

@@ -246,7 +246,7 @@ impl Coordination {
 }
 
 impl DescribedTask {
-    /// Its agents and how they are started, as one text.
+    /// Its agents and their command lines, as one string.
     pub fn agent_names(&self) -> String {
         let Some(run) = &self.contract.run else { return String::new() };
         let commands: Vec<_> = run.agents().map(|agent| &agent.command).collect();
@@ -264,7 +264,7 @@ impl Backoff {
         self.until = Some(now + TimeDelta::seconds(wait));
     }
 
-    /// Whether it is too early for the next try. A clock that was set back does not prolong it.
+    /// Whether it is too early for the next try. Setting the clock back does not prolong the wait.
     pub fn is_active(&self, now: DateTime<Utc>) -> bool {
         let longest = TimeDelta::seconds(BACKOFF_S << BACKOFF_DOUBLED_MAX);
         self.until.is_some_and(|until| now < until && until - now <= longest)

@@ -104,8 +104,8 @@ impl Serialize for TaskWord {
     }
 }
 
-/// One task: a row of the page, and what `--json` prints of it. Every key is always there, and null
-/// where there is nothing to say.
+/// One task: a row of the page, and its part of `--json`. Every key is always present, and null if
+/// there is no value.
 #[derive(Debug, Serialize)]
 struct TaskStatus<'a> {
     task: &'a TaskId,

@@ -276,8 +276,8 @@ pub struct BoardRow {
     /// Whether a message for its agent resumes it: it has ended and is not a task, whose fleet
     /// keeps the message.
     is_resumed_by_words: bool,
-    /// Its heading and its rank below that; the smallest comes first. The heading is that of its
-    /// group, except while no row may move.
+    /// Its heading and its rank below it, smallest first. The heading is its group's, except while
+    /// no row may move.
     place: (BoardGroup, i64),
 }
 

@@ -16,7 +16,7 @@ use serde_json::{Value as Json, json};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Where and when a list is read, and whose home is `~`.
+/// The folder and time of reading a list, and the home that is shown as `~`.
 #[derive(Debug, Clone, Copy)]
 pub struct ListReading<'a> {
     pub reading: Reading,

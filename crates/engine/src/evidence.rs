@@ -188,7 +188,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// All of them, in the order contracts list checks.
+    /// All roles, in the order in which contracts list checks.
     pub const ALL: [Self; 3] = [Self::Verify, Self::Gate, Self::Until];
 
     /// The word used in messages, options and files.

@@ -11,7 +11,7 @@ pub const HINT: &str = "hint:";
 pub enum FailureKind {
     /// What was asked for could not be done.
     Error,
-    /// It was asked for in words that make no sense; nothing was done.
+    /// The request was malformed; nothing was done.
     Usage,
     /// A person ended crew before it had begun or changed anything.
     Interrupted,

@@ -251,7 +251,7 @@ impl SlotTicket {
         before.iter().map(|ticket| ticket.slots).max().unwrap_or(0)..self.slots
     }
 
-    /// Its priority with what waiting has added to it.
+    /// Its priority, plus what its waiting time has added.
     fn urgency(&self, now: DateTime<Utc>) -> u64 {
         let aged = self.time_waited(now).num_seconds() / AGEING.num_seconds();
         let urgency = u64::from(self.priority).saturating_add(u64::try_from(aged).unwrap_or(0));

@@ -197,7 +197,7 @@ pub enum Rebased {
     Onto(u64),
 }
 
-/// One ref as a remote has it, or a repository here.
+/// A ref as it is at a remote or in a local repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteRef {
     /// The full name, `refs/...`.

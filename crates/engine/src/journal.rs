@@ -219,7 +219,7 @@ fn replay_unchecked(entries: &[JournalEntry]) -> Option<Loop> {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "is", content = "of")]
 pub enum NoteKind {
-    /// Nothing that is asked for: its sentence is all.
+    /// An ordinary note: its sentence is all.
     #[default]
     Plain,
     /// The user sent the agent a message.
@@ -257,7 +257,7 @@ pub struct JournalNote {
 }
 
 impl NoteKind {
-    /// Whether nothing asks for it.
+    /// Whether it is an ordinary note, which no code treats specially.
     pub fn is_plain(&self) -> bool {
         *self == Self::Plain
     }

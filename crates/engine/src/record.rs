@@ -36,7 +36,7 @@ pub const VERSION: u32 = 2;
 /// The maximum number of characters in one message to the agent.
 pub const MESSAGE_CHARS: usize = 400;
 
-/// One task, worked on until it ends.
+/// A loop: one task, worked on until it ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loop {
     pub version: u32,

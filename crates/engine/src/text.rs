@@ -170,7 +170,7 @@ pub fn join_first_names(names: &[String], most: usize) -> String {
     }
 }
 
-/// Each text once, where it first is.
+/// Each string once, in the order of first occurrence.
 pub fn distinct_texts(texts: impl Iterator<Item = String>) -> Vec<String> {
     let mut seen = BTreeSet::new();
     texts.filter(|text| seen.insert(text.clone())).collect()

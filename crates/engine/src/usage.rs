@@ -23,7 +23,7 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// All of them.
+    /// The sum of all kinds.
     pub fn total(&self) -> u64 {
         self.prompt_tokens().saturating_add(self.output)
     }
@@ -34,7 +34,7 @@ impl Tokens {
         self.input.saturating_add(written).saturating_add(self.cache_read)
     }
 
-    /// Each kind of `self` with its counterpart in `other`.
+    /// Combines each kind in `self` with its counterpart in `other`.
     fn zip_kinds(self, other: Self, with: impl Fn(u64, u64) -> u64) -> Self {
         Self {
             input: with(self.input, other.input),
@@ -283,7 +283,7 @@ pub const fn new_rates(input: u64, output: u64, cache_read: u64) -> Rates {
 }
 
 impl Price {
-    /// What a message of this model cost.
+    /// The cost of a message from this model.
     pub fn cost_of(&self, message: &Message) -> Money {
         let rates = match (self.fast, self.long) {
             (Some(fast), _) if message.is_fast => fast,

@@ -43,7 +43,7 @@ pub struct LoopView<'a> {
     pub doing: Option<Doing>,
     /// Milliseconds since its iteration began.
     pub running_ms: u64,
-    /// Its task, if this machine keeps the fleet of that.
+    /// Its task, if its fleet is kept on this machine.
     pub task: Option<&'a TaskOfFleet>,
     /// Whether a later loop works, or worked, in the same working tree.
     pub is_replaced: bool,
@@ -105,7 +105,7 @@ impl<'a> LoopView<'a> {
         number_iteration(self.record, if is_paused { completed } else { self.record.iteration() })
     }
 
-    /// Where the loop stands, however long it is over.
+    /// The group of the loop on the board, however long ago it ended.
     pub fn board_group(&self) -> BoardGroup {
         match self.record.state.status() {
             _ if self.needs_a_person() => BoardGroup::NeedsYou,
@@ -179,7 +179,7 @@ pub enum ChangesFrom {
     Tree,
 }
 
-/// A page. Whatever is empty or `None` is no news and is not shown.
+/// A page. Empty values and `None` are not shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Page {
     pub id: LoopId,

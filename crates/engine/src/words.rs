@@ -61,9 +61,9 @@ const COMMAND_CHARS_MAX: usize = 120;
 /// Waits of a minute or more are shown in minutes.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// How the first line of every prompt of a session begins; it finds the prompt again in a
-/// transcript. It leaves out the maximum of iterations, because the user may have changed that
-/// since.
+/// The beginning of the first line of every prompt in a session, by which the prompt is found again
+/// in a transcript. It leaves out the maximum number of iterations, because the user may have
+/// changed that since.
 pub fn session_marker(subject: &Loop) -> String {
     format!("crew loop {}: iteration {}", subject.id, subject.iteration())
 }
@@ -138,7 +138,7 @@ fn render_prompt(subject: &Loop, kind: &str, accounts: &[IterationSummary], more
     if surplus == 0 { text } else { with(taken.saturating_sub(surplus)).0 }
 }
 
-/// As many of the last iterations as fit in `room` UTF-16 units, each on a line.
+/// As many of the last iterations as fit in `room` UTF-16 units, one a line.
 fn earlier_iterations(accounts: &[IterationSummary], room: usize) -> String {
     let mut earlier = String::new();
     for account in accounts.iter().rev() {

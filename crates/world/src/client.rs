@@ -51,7 +51,7 @@ pub fn read_output(program: &Path, arguments: &[&str], folder: &Path) -> Result<
     capture_output(program, arguments, folder, QUESTION, Capture::ForParsing)
 }
 
-/// Lets the client change something. The error contains what the client printed.
+/// Runs a command of the client that changes something. The error contains what the client printed.
 pub fn run_change(client: &Path, arguments: &[&str], folder: &Path) -> Result<()> {
     capture_output(client, arguments, folder, CHANGE, Capture::ForReading).map(drop)
 }

@@ -18,7 +18,7 @@ use crate::home::Home;
 use engine::fleet::SLOTS_MAX;
 use engine::fleet::{SlotCount, SlotTicket, default_slots};
 
-/// The maximum number of names of the queue read. Further tickets wait until there are fewer.
+/// The maximum number of queue entries read. Further tickets wait until there are fewer.
 const QUEUE_MAX: usize = 4096;
 /// How long a ticket may take from its file's creation to its name.
 const DRAFT_AGE: TimeDelta = TimeDelta::minutes(1);

@@ -31,8 +31,8 @@ use world::store::{self, Home};
 const BOUNDARY_OF_A_SESSION: Duration = Duration::from_secs(55 * 60);
 
 impl Open {
-    /// Looks for a request, and at the working tree before the checks run: they may write where the
-    /// agent must not, and what they write is not the agent's work.
+    /// Reads a waiting request, and the working tree before the checks run: they may write where
+    /// the agent must not, and what they write is not the agent's work.
     pub fn gather_facts(&self, seen: AgentFacts, usage: Option<Usage>) -> Facts {
         let jitter = u16::try_from(env::random_number() % 1000).unwrap_or(0);
         let seen = AgentFacts { request: self.read_request(), jitter, ..seen };

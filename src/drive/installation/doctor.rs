@@ -308,7 +308,7 @@ impl Findings {
         self.0.extend(found);
     }
 
-    /// All of them, the worst first.
+    /// All findings, the worst first.
     pub fn into_sorted(mut self) -> Vec<Finding> {
         self.0.sort_by_key(|finding| finding.severity);
         self.0

@@ -175,7 +175,8 @@ fn try_git(
     }
 }
 
-/// Tries the route to the agent's model, and looks for a key; `None` where crew does not know it.
+/// Tries the route to the agent's model, and searches for a key; `None` if crew does not know the
+/// route.
 fn try_service(
     agent: &Agent,
     service: &Service,
@@ -220,7 +221,7 @@ const CAUSE_CHARS: usize = 300;
 const SAME_TERMS: &str = "for term in ACCOUNT CONSTRAINT PARTITION QOS RESERVATION; do \
     eval \"[ -z \\\"\\$SBATCH_$term\\\" ] || export SLURM_$term=\\\"\\$SBATCH_$term\\\"\"; done; ";
 
-/// One word of a command of the shell.
+/// Quotes one word of a shell command.
 pub fn quote_word(word: &str) -> String {
     shell_words::quote(word).into_owned()
 }

@@ -31,7 +31,7 @@ pub fn read_report(files: &FleetFiles, task: &TaskId, number: u32) -> Option<Att
     (report.number == number).then_some(report)
 }
 
-/// Whether a process of this machine works on an attempt.
+/// Whether a process on this machine works on an attempt.
 pub fn is_alive(files: &FleetFiles, task: &TaskId, number: u32) -> bool {
     disk::is_locked(&files.attempt_lock(task, number))
 }
@@ -96,7 +96,7 @@ pub struct Reports {
 }
 
 impl Reports {
-    /// Those of an attempt that begins with this one, which is written by the first change.
+    /// The reports of an attempt, starting with this one, which the first change writes.
     pub fn new(file: PathBuf, report: AttemptReport) -> Self {
         Self { file, newest: RefCell::new(report), is_written: Cell::new(false) }
     }

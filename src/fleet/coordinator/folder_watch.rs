@@ -28,7 +28,7 @@ pub(super) struct FolderWatch {
     folder: PathBuf,
     trust: PathBuf,
     due: Deadline,
-    /// As it was when it was read last; empty before that, and where it could not be read.
+    /// The files as they were last read; empty before that, and if the folder could not be read.
     seen: Vec<(String, Option<(u64, i128)>)>,
     /// What was said of it last.
     said: Option<String>,

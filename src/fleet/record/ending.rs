@@ -22,7 +22,7 @@ pub struct TaskEnding {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Landed {
-    /// On the base as this commit; `None` where the base had all of it.
+    /// On the base as this commit; `None` if the base had all of it.
     Main(Option<String>),
     /// The address of a pull request.
     Request(String),
@@ -37,7 +37,7 @@ pub enum TaskReason {
         reason: EndReason,
         notes: Vec<String>,
     },
-    /// Its agent asks a person; empty where it gave no reason.
+    /// Its agent asks a person; empty if it gave no reason.
     Asked(String),
     Cancelled {
         by: Actor,
@@ -60,7 +60,7 @@ pub enum TaskReason {
     /// The executor says that the process of the attempt is gone.
     ProcessGone(String),
     Interrupted,
-    /// Its attempts ended so often in a row without a finished iteration.
+    /// Its attempts ended this many times in a row without a finished iteration.
     Repeated {
         times: u32,
         last: Box<TaskReason>,
@@ -175,7 +175,7 @@ impl TaskReason {
         }
     }
 
-    /// Its sentence behind a word for its kind, which a conflict and a red begin with.
+    /// Its sentence without the word for its kind with which a conflict and a failed check begin.
     pub fn without_its_kind(&self) -> String {
         match self {
             Self::Refused {

@@ -174,7 +174,7 @@ impl OwnRefs {
 
 #[cfg(test)]
 impl OwnRefs {
-    /// As if the answer to what was pushed since `before` had not come.
+    /// Forgets the answer to what was pushed since `before`.
     pub fn lose_answer(&mut self, before: &Self) {
         let pushed = std::mem::replace(&mut self.known, before.known.clone());
         self.tried = pushed.into_iter().map(|(name, new)| before.ref_update(&name, new)).collect();

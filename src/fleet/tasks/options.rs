@@ -54,7 +54,7 @@ pub(super) const TASK: &str = AGENT_WORDS;
 pub(super) const LAND: &str = "check keep";
 /// The keys of fleet.toml above its first table.
 pub(super) const TOP: &str = "name base slots max-cost setup setup-timeout keep-branches";
-/// Where every key belongs that is not an option.
+/// The places of all keys that are not options.
 const HOMES: [(&str, &str); 5] = [
     (FRONT_MATTER, "in the front matter of a task"),
     (TOP, "above the first table of fleet.toml"),

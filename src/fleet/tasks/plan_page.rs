@@ -31,7 +31,7 @@ const LISTED: usize = 8;
 const OVERLAPS_MAX: usize = 3;
 /// How many new things the last row names.
 const NEW_MAX: usize = 6;
-/// Where the values of rows begin.
+/// The column at which the values of rows begin.
 const INDENT: usize = 10;
 /// The widest name of a task in the list.
 const TASK_COLUMNS: usize = 30;

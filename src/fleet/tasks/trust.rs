@@ -17,7 +17,7 @@ use readers::parse::settings::trust::{TrustRequest, TrustSubject};
 /// The characters of a hash by which a changed setting is named.
 const HASH_CHARS: usize = 8;
 
-/// All of it, each with the name of its file. `known` is the setup of an earlier start.
+/// All requests, each with its file. `known` is the setup of an earlier start.
 pub(super) fn trust_requests(
     terms: &FleetTerms,
     file: &FleetFile,

@@ -84,7 +84,7 @@ pub struct AgentOutcome {
     pub denied: Vec<String>,
     /// Work that the client still runs in the background and that is worth waiting for.
     pub background: Option<String>,
-    /// When another agent of the run may work, where this one met a limit of its account.
+    /// When another agent of the run may work, if this one reached a limit of its account.
     pub fallback_at: Option<DateTime<Utc>>,
     /// Whether the token limit truncated the answer. Such an answer makes no claim, and its end is
     /// not a failure.
@@ -95,7 +95,7 @@ pub struct AgentOutcome {
     pub context_percent: Option<u8>,
     /// The tokens of its fullest message; `None` where no message is reported.
     pub context_tokens: Option<u64>,
-    /// Its last words, in one line; nothing is judged by them.
+    /// Its last words, on one line; no decision depends on them.
     pub said: Option<String>,
     /// The last lines its process wrote to standard error, bounded.
     pub errors: String,

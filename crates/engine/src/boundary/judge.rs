@@ -397,8 +397,8 @@ pub fn crash_reason(agent: &AgentOutcome) -> Option<String> {
     why.or_else(|| timeout_reason(agent.process.as_ref()?))
 }
 
-/// One that ran into its timeout while it made progress begins a row: the wait is to let a cause
-/// pass, and the agent was able to work.
+/// Updates the count of consecutive crashes. An iteration that timed out while it made progress
+/// starts a new count: the wait is there to let a cause pass, and this agent was able to work.
 fn crashes_in_a_row(facts: &Facts, progress: Progress) -> Row {
     let agent = &facts.seen.agent;
     let was_at_work = agent.process.as_ref().and_then(timeout_reason).is_some();

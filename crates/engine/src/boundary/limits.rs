@@ -30,7 +30,7 @@ pub enum LimitName {
 }
 
 impl LimitName {
-    /// Those that end a loop when they are used up, whatever came of it.
+    /// The limits that end a loop when they are used up, whatever the work.
     pub const BOUNDS: [Self; 4] =
         [Self::MaxIterations, Self::MaxDuration, Self::MaxCost, Self::MaxTokens];
 
@@ -71,7 +71,7 @@ impl Limits {
         }
     }
 
-    /// All of them, by their settings.
+    /// All limits, by their settings.
     pub fn by_key(&self) -> BTreeMap<LimitName, u64> {
         [
             (LimitName::MaxIterations, self.max_iterations.into()),
@@ -312,13 +312,13 @@ fn is_unmeasured(subject: &Loop) -> bool {
     matches!(reason, Some(EndReason::Unmeasured { .. }))
 }
 
-/// By how much a limit is raised so that there is room again: as much as it was, `most` at most.
+/// How much a limit is raised to leave room again: by its own value, `most` at most.
 fn raise_for(limit: u64, used: u64, most: u64) -> u64 {
     let (over, room) = (used.saturating_sub(limit), limit.min(most));
     if over < room { room } else { over.saturating_add(room) }
 }
 
-/// Such as `+5` and `+0.07`, in dollars.
+/// The raise of the cost limit, such as `+5` or `+0.07`, in dollars.
 fn more_cost(subject: &Loop) -> String {
     let limit = Money::from_micros(subject.contract.limits.max_cost_micros);
     let used = subject.state.work().usage().cost_at_most();
@@ -330,7 +330,7 @@ fn more_cost(subject: &Loop) -> String {
     }
 }
 
-/// Such as `+1M`, `+20k` and `+150`.
+/// The raise of the token limit, such as `+1M`, `+20k` or `+150`.
 fn more_tokens(subject: &Loop) -> String {
     let used = subject.state.work().usage().tokens.total();
     match raise_for(subject.contract.limits.max_tokens, used, 1_000_000) {

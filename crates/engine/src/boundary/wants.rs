@@ -72,8 +72,8 @@ pub fn wants_baseline(subject: &Loop, known: &Facts) -> bool {
         && list_lasting_doubts(subject, known).is_empty()
 }
 
-/// Whether a run without the work is worth it: the loop asks for one and would end `completed`
-/// here, and nothing that was found keeps the proof low anyway.
+/// Whether a run without the work is worthwhile: the loop asks for one and would end `completed`
+/// here, and no other finding keeps the proof low anyway.
 pub fn wants_run_without_work(subject: &Loop, known: &Facts) -> bool {
     subject.contract.runs_without_work()
         && !known.proves_later

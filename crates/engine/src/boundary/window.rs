@@ -42,8 +42,8 @@ pub struct MetLimit {
 }
 
 impl MetLimit {
-    /// The limit that a boundary tells of, if it does; `next` is the record after it. A loop that
-    /// does not wait leaves only what the service stated.
+    /// The limit that a boundary reports, if any; `next` is the record after it. A loop that does
+    /// not wait leaves only what the service stated.
     pub fn from_boundary(before: &Loop, seen: &AgentFacts, next: &Loop) -> Option<Self> {
         let Some(ApiError::Transient { message, reset, is_limit: true }) = &seen.agent.error else {
             return None;
@@ -76,7 +76,7 @@ pub struct RateWindow {
     pub met_at: Time,
     /// When each loop returns or returned.
     pub turns: BTreeMap<LoopId, Time>,
-    /// Those that have returned. A turn may also be overslept.
+    /// The loops that have returned. A loop may also sleep through its turn.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub back: BTreeSet<LoopId>,
 }
@@ -170,7 +170,8 @@ impl RateWindow {
         }
     }
 
-    /// Whether it may hold this loop back: others return still, or its own turn is not used yet.
+    /// Whether it may hold this loop back: others are still returning, or its own turn has not been
+    /// used yet.
     pub fn may_hold_back(&self, by: &LoopId, now: Time) -> bool {
         let is_back = self.back.contains(by);
         !is_back && (self.turns.contains_key(by) || self.free_from() > now)

@@ -53,7 +53,7 @@ pub struct ChangedFile {
 }
 
 impl ChangedFile {
-    /// Its path, and the one before if it was renamed, each in at most so many characters.
+    /// Its path, and the former one if it was renamed, each in at most `characters`.
     pub fn short_name(&self, characters: usize) -> String {
         let path = one_line(&self.path, characters);
         match &self.kind {
@@ -77,7 +77,7 @@ pub struct HeadMove {
     pub holds_work: bool,
 }
 
-/// All that changed between two snapshots.
+/// All changes between two snapshots.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Changes {
@@ -223,7 +223,7 @@ impl Commits {
     /// The maximum number of commits and of files that are looked up.
     pub const MOST: usize = 1000;
 
-    /// Those made since the start, as far as they are known.
+    /// The commits made since the start, as far as they are known.
     pub fn known_commits(&self) -> &[String] {
         self.made.as_deref().unwrap_or_default()
     }

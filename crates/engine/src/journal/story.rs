@@ -305,7 +305,7 @@ pub struct Regression {
 }
 
 impl Regression {
-    /// In one line.
+    /// The regression on one line.
     pub fn regression_words(&self) -> String {
         let Self { run, green_after, red_since, files } = self;
         let green = match green_after {

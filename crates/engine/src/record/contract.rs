@@ -276,7 +276,7 @@ impl Default for Dialect {
     }
 }
 
-/// What the agent may do without being asked, from the least to the most.
+/// What the agent may do without asking, from the narrowest to the widest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Permissions {
@@ -292,7 +292,7 @@ pub enum Permissions {
 }
 
 impl Permissions {
-    /// All of them, from the least to the most.
+    /// All permissions, from the narrowest to the widest.
     pub const ALL: [Self; 4] = [Self::Default, Self::AcceptEdits, Self::Auto, Self::Bypass];
 
     /// The word used in options and files.
@@ -348,7 +348,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// All of them, in their order.
+    /// All phases, in order.
     pub const ALL: [Self; 5] =
         [Self::Context, Self::Observe, Self::Orient, Self::Decide, Self::Act];
 
@@ -437,7 +437,7 @@ pub enum LoopMoment {
 }
 
 impl LoopMoment {
-    /// All of them, in the order of a loop's life.
+    /// All moments, in the order of a loop's life.
     pub const ALL: [Self; 5] =
         [Self::IterationStart, Self::IterationEnd, Self::Wait, Self::Stall, Self::Finish];
 
@@ -461,7 +461,7 @@ pub enum QuestionMode {
 }
 
 impl QuestionMode {
-    /// All of them, the default first.
+    /// All modes, the default first.
     pub const ALL: [Self; 3] = [Self::Auto, Self::Ask, Self::Defer];
 
     /// Whether the agent must decide by itself. `typed` is how long ago the user typed something;

@@ -42,12 +42,13 @@ pub struct AgentMemory {
     /// The only agent that worked before the first share; `None` if there was none, several, or if
     /// it is unknown.
     alone: Option<String>,
-    /// By the agents' names, and of the sessions that took the loop; together they are the loop's.
+    /// The shares of agents by name, and of the sessions that took over the loop; together they are
+    /// the loop's.
     shares: BTreeMap<String, AgentShare>,
 }
 
 impl Run {
-    /// All agents, the first of them first.
+    /// All agents, beginning with the first.
     pub fn agents(&self) -> impl Iterator<Item = &Agent> {
         std::iter::once(&self.agent).chain(&self.fallback)
     }

@@ -29,7 +29,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// All of them, the best first.
+    /// All outcomes, the best first.
     pub const ALL: [Self; 8] = [
         Self::Completed,
         Self::Exhausted,
@@ -67,7 +67,7 @@ pub enum Proof {
 }
 
 impl Proof {
-    /// Those that a loop may require.
+    /// The proofs that a loop may require.
     pub const REQUIRED: [Self; 2] = [Self::Checked, Self::Proven];
 
     /// How it falls short of `required`; `None` if it suffices. `why_not` says why no more could be
@@ -191,9 +191,9 @@ pub struct Tally {
     interrupted: u32,
     /// Files that were changed in any way, each once an iteration.
     files_changed: u64,
-    /// Those of them that were new.
+    /// How many of the files were new.
     files_created: u64,
-    /// Those of them that had other contents.
+    /// How many of the files had other contents.
     files_modified: u64,
 }
 

@@ -125,7 +125,7 @@ pub struct SessionMemory {
     pub last_stop: Option<StopMark>,
     /// Background tasks that were running at the last boundary, by the client's ids.
     pub tasks: Vec<String>,
-    /// Those that crew no longer waits for, because the agent continued to work beside them.
+    /// The tasks that crew no longer waits for, because the agent continued to work beside them.
     pub unawaited: Vec<String>,
     /// Holds in a row without a tool call between them.
     pub holds: u32,
@@ -165,7 +165,7 @@ pub struct MeteredUsage {
     /// When the transcripts were last read.
     pub last: Option<DateTime<Utc>>,
     pub main: Mark,
-    /// By file name, those that were written to lately.
+    /// The transcripts of agents that were written to lately, by file name.
     pub agents: BTreeMap<String, Mark>,
 }
 

@@ -19,7 +19,7 @@ const HOOK_CAP: &str = "the agent used no tool for so long that the client no lo
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "is", content = "of")]
 pub enum EndReason {
-    /// It is done; the remark is what a person should know of its checks.
+    /// It is done; the remark is what a person should know about its checks.
     Completed {
         basis: CompletionBasis,
         remark: Option<String>,
@@ -86,7 +86,7 @@ pub enum EndReason {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "is", content = "of")]
 pub enum CompletionBasis {
-    /// Its proof, and nothing more is known.
+    /// Its proof alone.
     Proof(Proof),
     /// A run without the work, which says what failed there.
     WithoutWork(String),

@@ -75,7 +75,7 @@ pub struct StateCounts {
     /// Transient API errors in a row.
     #[getter(copy)]
     transient_errors: u32,
-    /// Crashes of the agent in a row.
+    /// Consecutive crashes of the agent.
     #[getter(copy)]
     crashes: u32,
     tally: Tally,
@@ -181,7 +181,7 @@ pub enum Row {
     Extends,
     /// Says nothing about it.
     Keeps,
-    /// Is the first of a new one.
+    /// It starts a new count.
     Begins,
     Ends,
 }

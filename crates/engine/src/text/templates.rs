@@ -36,7 +36,7 @@ const TEMPLATES: &Templates = &[
 /// The maximum number of names in a list of them.
 const NAMED: usize = 4;
 
-/// Parsed when the first text is needed: most hooks need none.
+/// Parsed when the first message is rendered, because most hooks render none.
 static OWN: LazyLock<Environment<'static>> =
     LazyLock::new(|| add_templates(new_environment(), TEMPLATES));
 /// The templates whose lines are rows.
@@ -50,7 +50,7 @@ pub fn render_template(name: &str, values: &Value) -> String {
     rendered.unwrap_or_else(|error| format!("{error:#}"))
 }
 
-/// One row: what it is, and what crew saw of it.
+/// A row of a page: its name, and what crew found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fact {
     /// One word: `why`, `tests`.
@@ -139,7 +139,7 @@ fn render_section(body: &str, title: &str) -> String {
     if body.is_empty() { String::new() } else { format!("## {title}\n\n{body}{end}") }
 }
 
-/// "a", "a and b", "a, b, c, d and 3 more".
+/// Joins names, such as "a", "a and b" or "a, b, c, d and 3 more".
 fn list_names(names: &[String]) -> String {
     match names {
         [] => String::new(),

@@ -17,7 +17,7 @@ use super::turn::AgentTurn;
 const RETRY: &str = "Reconnecting...";
 /// Its words for an answer that the token limit truncated.
 const CUT: &str = "reason: max_output_tokens";
-/// Where the tokens of a turn are; its output includes those of its thoughts.
+/// The fields with the tokens of a turn; its output includes the tokens of its thoughts.
 const TOKENS: [&str; 4] =
     ["/input_tokens", "/cached_input_tokens", "/cache_write_input_tokens", "/output_tokens"];
 

@@ -49,7 +49,8 @@ pub(super) struct ServiceFailure {
 }
 
 impl ServiceFailure {
-    /// From a status, where a field of its own reports one, and the sentence beside it.
+    /// Classifies a failure by its status, if a separate field reports one, and the sentence beside
+    /// it.
     pub(super) fn from_status(status: Option<u16>, sentence: &str) -> Self {
         let whole = text_start(sentence.trim(), SENTENCE_CHARS);
         let (code, words) = unwrap_sentence(whole);
@@ -62,7 +63,7 @@ impl ServiceFailure {
         Self { sentence, pauses_itself: true, ..failure }
     }
 
-    /// From the agent's own word for its kind.
+    /// Classifies a failure by the agent's own word for its kind.
     pub(super) fn of_kind(kind: &str, sentence: &str) -> Self {
         let kind = text_start(kind, KIND_CHARS).to_owned();
         let sentence = text_start(sentence, SENTENCE_CHARS).to_owned();

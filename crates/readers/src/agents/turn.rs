@@ -56,7 +56,7 @@ impl OpenWork {
         self.take_call(kind, id);
     }
 
-    /// Removes it, and returns the call where it is one.
+    /// Removes an open item, and returns it if it is a call.
     fn take_call(&mut self, kind: Work, id: &str) -> Option<ToolCall> {
         let at = self.0.iter().position(|(of, open, _)| *of == kind && open == id)?;
         self.0.remove(at).2
@@ -289,7 +289,7 @@ impl AgentTurn {
         }
     }
 
-    /// Notes that the service failed and the agent tries again, after `longest` at most where it
+    /// Notes that the service failed and that the agent tries again, after `longest` at most if it
     /// reports no pause. Ignored after the closing event, because a line of standard error may be
     /// read late.
     pub(super) fn begin_retry(&mut self, failure: ServiceFailure, longest: Option<Duration>) {
@@ -434,7 +434,7 @@ pub struct Report {
     pub may_echo: bool,
     /// `None` where the agent does not report it.
     pub usage: Option<Usage>,
-    /// How it ended, as its events say; text is never taken for an error.
+    /// How it ended, according to its events; ordinary text never counts as an error.
     pub agent: AgentOutcome,
     /// The model that worked, where the agent reports it.
     pub model: Option<String>,

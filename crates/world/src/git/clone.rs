@@ -194,7 +194,7 @@ pub(super) struct Ends<'a> {
 }
 
 impl<'a> Ends<'a> {
-    /// A git that may take until the deadline, and fetches what a partial clone lacks.
+    /// A git command that may run until the deadline, and fetches what a partial clone lacks.
     fn git(self, folder: &'a Path) -> Git<'a> {
         Git { within: Some(self.deadline.left()), stop: Some(self.stop), ..Git::lazily(folder) }
     }

@@ -91,7 +91,7 @@ pub struct FinishedProcess {
 }
 
 impl FinishedProcess {
-    /// One that printed this, for a test.
+    /// A finished process that printed this, for a test.
     #[cfg(any(test, feature = "fixture"))]
     pub fn with_output(cause: ExitCause, output: &str) -> Self {
         Self { cause, elapsed_ms: 0, output: output.into(), errors: Vec::new(), cut: false }

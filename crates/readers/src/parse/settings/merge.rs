@@ -152,7 +152,7 @@ pub struct ProcedureSettings {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Layers {
     pub user: Layer,
-    /// The caller must have made sure that what needs trust in it is trusted.
+    /// The caller must make sure that everything in it that needs trust is trusted.
     pub project: Layer,
     /// The environment variables; their cost is a ceiling.
     pub environment: Layer,

@@ -290,7 +290,7 @@ impl LimitOptions {
     }
 }
 
-/// Which values are wider than what a person allowed.
+/// The values that allow more than a person has allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Widens {

@@ -310,7 +310,7 @@ impl Snapshots {
         Ok(Restored { written, removed, left, ..Restored::default() })
     }
 
-    /// Which of these paths the ignore rules that are in force now cover.
+    /// The paths among these that the present ignore rules cover.
     pub(super) fn ignored_of<'p>(
         &self,
         paths: impl Iterator<Item = &'p [u8]>,
