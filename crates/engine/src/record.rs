@@ -1,6 +1,6 @@
 //! The loop's record: the fixed contract and place, and the state that each boundary replaces
-//! whole. A decision reads only this and the boundary's facts. `check` is called before every write
-//! and after every read; a record that breaks its own rules is refused.
+//! whole. A decision reads only this and the boundary's facts. `check_rules` is called before every
+//! write and after every read; a record that breaks its own rules is refused.
 
 mod contract;
 mod environment;

@@ -37,7 +37,7 @@ pub enum Hold {
     Background(String),
 }
 
-/// Applies the rules. `judged` is the result of `judge` for the same `facts`.
+/// Applies the rules. `judged` is the result of `judge_boundary` for the same `facts`.
 pub fn decide_next(judged: &Judged, facts: &Facts) -> Decision {
     let subject = &judged.after;
     apply_request(judged, facts)

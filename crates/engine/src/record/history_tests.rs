@@ -1,4 +1,5 @@
-//! Random histories of the transitions of a loop's state: each keeps the rules of `Loop::check`.
+//! Random histories of the transitions of a loop's state: each keeps the rules of
+//! `Loop::check_rules`.
 
 use chrono::TimeDelta;
 use proptest::prelude::*;

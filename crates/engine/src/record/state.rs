@@ -1,5 +1,5 @@
 //! The transitions of a loop's state: what a boundary, a driver or a person changes in it. Each of
-//! them keeps the rules of `Loop::check`; a change that is none of them may break those.
+//! them keeps the rules of `Loop::check_rules`; a change that is none of them may break those.
 
 use derive_getters::Getters;
 use std::collections::BTreeMap;
