@@ -8,7 +8,7 @@ _list:
 check:
     cargo fmt --check
     cargo clippy --all-targets -- -D warnings
-    RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items
+    env RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items
     cargo test --test it tidy
 
 # a minute after compiling: the unit tests without those of git, and the rules of the tree
