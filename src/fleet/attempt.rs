@@ -46,30 +46,31 @@ use world::process::signals::Signals;
 use world::store::{self, Home, read_pointer};
 use world::{clock, env, git, host};
 
-/// The result of a start of an attempt.
+/// How the start of an attempt went.
 #[derive(Debug, PartialEq, Eq)]
 pub enum AttemptResult {
     Over(AttemptEnd),
-    /// Another process works on it.
+    /// Another process works on this attempt.
     Elsewhere,
-    /// Somebody else has moved its branch at the remote: this process pushed nothing more.
+    /// Another process has moved the attempt's branch at the remote; this one pushed nothing more.
     Fenced,
 }
 
-/// What a start of an attempt does.
+/// What the start of an attempt has to do.
 #[derive(Debug, PartialEq, Eq)]
 pub enum AttemptStart {
-    /// It ended before, and no request came since.
+    /// The attempt has already ended, and no request has come since.
     Answer(AttemptEnd),
-    /// Its loop is over, and nothing has reported that.
+    /// The attempt's loop is over, and nothing has reported that yet.
     Close,
     Resume,
-    /// A new loop, in a clone that is made or found.
+    /// Begins a new loop, in a new or an existing clone.
     Begin,
 }
 
 /// Decides what a start does, by the last `report` and the loop that was `found` in the clone.
-/// `is_same_spec`: a process before had the same spec. `is_resumed`: a person wants more of it.
+/// `is_same_spec`: an earlier process had the same spec. `is_resumed`: a person has resumed the
+/// task.
 pub fn decide_start(
     report: Option<&AttemptReport>,
     [is_same_spec, is_resumed]: [bool; 2],
@@ -80,7 +81,7 @@ pub fn decide_start(
         return AttemptStart::Answer(end.clone());
     }
     let Some(found) = found else { return AttemptStart::Begin };
-    // Another machine has gone further, which a lost one that comes back cannot know.
+    // Another machine has got further, and a lost machine that comes back cannot know that.
     if report.is_some_and(|report| report.carried.completed > found.state.counts().completed()) {
         return AttemptStart::Begin;
     }
@@ -94,7 +95,7 @@ pub fn decide_start(
 /// Works on an attempt until its loop is over or paused.
 ///
 /// # Errors
-/// If the attempt cannot report: then its process is simply gone for the coordinator.
+/// If the attempt cannot report. The coordinator then only sees that its process is gone.
 pub fn run_attempt(
     home: &Home,
     spec: AttemptSpec,
@@ -127,7 +128,7 @@ pub fn run_attempt(
         spec: &spec,
         signals,
         link: link.as_ref(),
-        // Each try of an executor elsewhere has the spec of the one before.
+        // A remote executor retries with the same spec.
         is_same_spec: held.is_same_spec || link.is_some(),
     };
     match attempt.run_work(earlier.as_ref(), sink) {
@@ -138,7 +139,7 @@ pub fn run_attempt(
     }
 }
 
-/// Fails for a spec whose names lead out of the fleet's folder, or that names another branch.
+/// Refuses a spec whose names lead out of the fleet's folder, or that names another branch.
 fn check_names(spec: &AttemptSpec) -> Result<()> {
     let (fleet, task) = (&spec.task.name, &spec.task.task);
     if let Err(why) = fleet.parse::<TaskId>() {
@@ -151,7 +152,7 @@ fn check_names(spec: &AttemptSpec) -> Result<()> {
     Ok(())
 }
 
-/// The first report of a process, which keeps what an earlier one has found out.
+/// Builds a process's first report, which keeps what an earlier process found out.
 fn begun_report(spec: &AttemptSpec, earlier: Option<&AttemptReport>) -> AttemptReport {
     AttemptReport {
         number: spec.number,
@@ -167,8 +168,8 @@ fn begun_report(spec: &AttemptSpec, earlier: Option<&AttemptReport>) -> AttemptR
 }
 
 impl AttemptSpec {
-    /// The attempt as continued by this process after what an earlier one reported. If that may
-    /// have been on another machine, only what was pushed is left of it.
+    /// Continues from what an earlier process reported. If that process may have run on another
+    /// machine, only what it pushed still exists.
     fn continuing_after(mut self, earlier: Option<&AttemptReport>) -> Self {
         let Some(report) = earlier else { return self };
         if report.carried.completed >= self.carried.completed {
@@ -182,13 +183,13 @@ impl AttemptSpec {
         self
     }
 
-    /// The ref by which its clone knows the base.
+    /// The ref of the base in the attempt's clone.
     fn tracked_base(&self) -> String {
         format!("refs/remotes/origin/{}", self.origin.base)
     }
 }
 
-/// The attempt that this process is.
+/// The attempt that this process runs.
 struct Attempt<'a> {
     home: &'a Home,
     spec: &'a AttemptSpec,
@@ -226,7 +227,7 @@ impl Attempt<'_> {
         self.conclude_attempt(end, record.as_ref())
     }
 
-    /// The loop of the task, if an earlier process left it in the clone.
+    /// The task's loop, if an earlier process left one in the clone.
     fn left_here(&self) -> Option<Loop> {
         let clone = disk::real_path(&self.clone).ok()?;
         let id = read_pointer(&self.home.checkout_pointer(&clone)).ok()??;
@@ -279,7 +280,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Gives a person's messages to the loop.
+    /// Passes a person's messages to the loop.
     fn pass_messages(&self, record: &Loop, sink: &mut dyn EventSink) {
         for words in &self.spec.messages {
             if let Err(error) = control::add_message(self.home, &record.id, words) {
@@ -289,7 +290,8 @@ impl Attempt<'_> {
         }
     }
 
-    /// On a node that was lost and is back, the clone may lack what another one has pushed since.
+    /// Sets a stale clone aside: on a node that was lost and is back, it may lack what another node
+    /// has pushed since.
     fn set_stale_clone_aside(&self) -> Result<()> {
         let Some(pushed) = self.link.and(self.spec.origin.start.as_ref()) else { return Ok(()) };
         if disk::is_folder(&self.clone) && git::find_commit(&self.clone, pushed).is_none() {
@@ -302,7 +304,7 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Removes what earlier attempts at the task have left on this node: no coordinator works here.
+    /// Removes what earlier attempts at the task left on this node, where no coordinator does so.
     /// Commits that only they had are kept in the clone of this one.
     fn remove_earlier(&self, commands: &FleetCommands<'_>) {
         let (name, task) = (&self.spec.task.name, &self.spec.task.task);
@@ -321,7 +323,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// A new loop, with what earlier ones of the task used.
+    /// Begins a new loop, charged with what the task's earlier loops used.
     fn begin_loop(
         &self,
         made: AttemptClone,
@@ -335,7 +337,7 @@ impl Attempt<'_> {
         }
         let mut carried = spec.carried.clone();
         if spec.accepts_test_changes || spec.sent_back.is_some() {
-            // What the base brings changes tests and check configuration, too.
+            // Merging the base also changes tests and check configuration.
             carried.baseline = None;
         }
         let place = Place { is_clone: true, ..place::find_place(&made.path, None)? };
@@ -350,14 +352,14 @@ impl Attempt<'_> {
         begin_run(self.home, prepared, self.signals, sink)
     }
 
-    /// Takes over the loop that an earlier process left, with the limits that hold now.
+    /// Takes over the loop that an earlier process left, with the current limits.
     fn resume_loop(
         &self,
         found: &Loop,
         gate: &mut AttemptGate<'_>,
         sink: &mut dyn EventSink,
     ) -> Result<Loop> {
-        // Of the task there may have been earlier ones.
+        // The task may have had earlier loops.
         let is_first = found.state.counts().boundaries() == 0;
         if is_first {
             gate.await_slot(&found.contract)?;
@@ -370,14 +372,14 @@ impl Attempt<'_> {
         let adapt = |record: &mut Loop| {
             let mut notes = Vec::new();
             if accepts {
-                // As the loop left it, which the person saw, not as it was changed since.
+                // The tree as the loop left it, which the person saw, without later changes.
                 let seen = record.state.seen().trees().snapshot().clone();
                 notes = accept_test_changes_of(self.home, record, seen)?;
-                // Else what was changed since would count as a person's, and be accepted with it.
+                // Otherwise later changes would count as a person's, and be accepted too.
                 record.state.remember_tree(tree::look_at_tree(self.home, record));
             }
             if is_first {
-                // A signal may have come before they were listed, and before any agent.
+                // A signal may have come before the drafts were listed and before any agent ran.
                 notes.extend(drafts_of(self.home, record, &|| false)?);
             }
             Ok(notes)
@@ -405,7 +407,7 @@ impl Attempt<'_> {
 
     /// Finishes the git steps of a loop that is over, and returns how it ended.
     fn close_loop(&self, ended: Loop, sink: &mut dyn EventSink) -> (AttemptEnd, Option<Loop>) {
-        // A commit that failed is tried again, for a person may have removed its cause.
+        // Retry a failed commit: a person may have fixed the cause.
         let settled = if ended.state.git().pending_steps().is_empty() {
             None
         } else {
@@ -416,7 +418,7 @@ impl Attempt<'_> {
         (self.end_of(&record), Some(record))
     }
 
-    /// How the attempt ends by the end of its loop.
+    /// How the attempt ends, given the end of its loop.
     fn end_of(&self, record: &Loop) -> AttemptEnd {
         let Some(ending) = record.state.end().ending() else { return AttemptEnd::Interrupted };
         if ending.outcome == Outcome::Interrupted && self.signals.times() > 0 {
@@ -436,8 +438,8 @@ impl Attempt<'_> {
         })
     }
 
-    /// The end that an error leads to. A remote or a git command that fails may work at the next
-    /// try; a setup that fails will not.
+    /// The end that an error leads to. A failed remote or git command may work on the next try; a
+    /// failed setup will not.
     fn end_of_error(&self, error: &Error) -> AttemptEnd {
         if self.signals.times() > 0 {
             return AttemptEnd::Interrupted;
@@ -471,8 +473,8 @@ impl Attempt<'_> {
     }
 }
 
-/// The end with this newest commit. Work is not completed while git cannot name it: an earlier
-/// reported commit would land in its place.
+/// The end with this newest commit. While git cannot name the newest commit, the work is not
+/// completed: an earlier commit would land instead.
 fn end_with(end: AttemptEnd, tip: Option<&OwnTip>) -> AttemptEnd {
     match end {
         AttemptEnd::Ended(ending)

@@ -1,7 +1,7 @@
 //! The loop of a coordinator: it passes events to `step` and carries out the effects. One thread
-//! decides and writes the record here. Three workers do what takes long, one item at a time: git
-//! between clones, repository and remote; landings; and the refs of the remote (record, reports and
-//! requests). A coordinator that was killed is simply started again: it adopts what still runs.
+//! decides and writes the record here. Three workers do slow work, one item at a time: git between
+//! clones, repository and remote; landings; and the remote's refs (record, reports and requests). A
+//! killed coordinator is simply started again, and adopts what still runs.
 
 mod effects;
 mod folder_watch;
@@ -44,14 +44,15 @@ const LOOKS: [Duration; 2] = [Duration::from_millis(20), Duration::from_secs(1)]
 const REMOTE_LOOKS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(15)];
 /// How often a sleeping coordinator checks for a reason to wake.
 const WAKES: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(100)];
-/// Between two decisions where nothing happened: a failure is tried again after 5 s at the soonest.
+/// The pause between two decisions if nothing happens; a failure is retried after 5 s at the
+/// earliest.
 const TICK: Duration = Duration::from_secs(3);
 /// The shortest time between two writes of the record while nothing waits for one. Until then an
 /// attempt's report is in its file, and anything fetched can be fetched again.
 const SAVES: Duration = Duration::from_millis(500);
-/// How long what was started gets to end: an agent gets 5 s, a commit may take minutes.
+/// How long running work may take to end: an agent gets 5 s, a commit may take minutes.
 const END_WITHIN: Duration = Duration::from_secs(360);
-/// How long after a start a job without an id is searched for.
+/// How long after its start a coordinator waits for a job without an id to appear.
 const UNNAMED_MS: u64 = 60_000;
 
 /// Applies the result of a worker thread to the coordinator.
@@ -62,15 +63,15 @@ type Done = Box<dyn FnOnce(&mut Coordinator<'_>) + Send>;
 pub enum CoordinatorEnd {
     /// Nothing runs and nothing can start.
     Done,
-    /// By a signal; unfinished work waits.
+    /// A signal ended it; unfinished work waits.
     Interrupted,
 }
 
 /// Runs a fleet until nothing runs and nothing can start. `say` prints a line without its time.
 ///
 /// # Errors
-/// If another coordinator has the fleet, or takes it while this one runs; what this one started on
-/// this machine has ended then. If the executor takes nothing.
+/// If another coordinator has the fleet, or takes it while this one runs, which then ends what it
+/// started on this machine. If the executor accepts no jobs.
 pub fn coordinate_fleet(
     home: &Home,
     described: DescribedFleet,
@@ -99,7 +100,7 @@ pub fn coordinate_fleet(
     coordinator.run_rounds(tasks)
 }
 
-/// A fleet that runs.
+/// A running fleet.
 struct Coordinator<'a> {
     home: &'a Home,
     files: FleetFiles,
@@ -118,7 +119,7 @@ struct Coordinator<'a> {
 /// What the next round has to do, and when.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, named where it is")]
 struct PendingWork {
-    /// What is to be done, once the record says so.
+    /// The effects to carry out, once the record contains their cause.
     effects: Vec<Effect>,
     /// Requests that stay in their files until the record contains their effects.
     requests: WaitingRequests,
@@ -126,37 +127,37 @@ struct PendingWork {
     save_due: Deadline,
     is_done: bool,
     has_changed: bool,
-    /// Whether something happened since it was decided what starts and lands.
+    /// Whether something has happened since the last decision on what starts and lands.
     has_news: bool,
     tick_due: Deadline,
     ends_at: Option<Deadline>,
-    /// Who has the fleet now, if that is another coordinator.
+    /// The other coordinator that now has the fleet, if any.
     lost: Option<String>,
 }
 
-/// What concerns the remote, and jobs on other machines.
+/// Work that involves the remote, and jobs on other machines.
 struct RemoteWork {
-    /// Starts that the remote's record has to name first.
+    /// Starts that wait until the remote's record contains them.
     starts: Vec<Effect>,
-    /// How many of them, from the first on, it names now.
+    /// How many of those starts, from the first on, the remote's record contains.
     ready: usize,
-    /// The tasks whose jobs are to be cancelled.
+    /// The tasks whose jobs have to be cancelled.
     ends: Vec<TaskId>,
-    /// Requests that have not reached their attempts, the oldest first.
+    /// The requests that have not reached their attempts, the oldest first.
     unsent: Vec<(TaskId, AttemptRequest)>,
-    /// Whether that is being sent.
+    /// Whether requests are being sent.
     is_sending: bool,
     access: Option<RemoteAccess>,
     pace: Pace,
-    /// When the remote is asked next for reports; `None` while it is asked.
+    /// When reports are next fetched from the remote; `None` while they are being fetched.
     due: Option<Deadline>,
 }
 
-/// What was read of files, and since when.
+/// The files that were read, and since when.
 struct SeenFiles {
     began: Stopwatch,
     folder: Option<FolderWatch>,
-    /// The files of reports as they were read last.
+    /// The report files as they were last read.
     reports: BTreeMap<TaskId, Option<(u64, u64, i128)>>,
 }
 
@@ -206,8 +207,8 @@ impl<'a> Coordinator<'a> {
     }
 
     fn run_rounds(mut self, tasks: Vec<DescribedTask>) -> Result<CoordinatorEnd> {
-        // Nothing is done before the record, here and at the remote, names this process.
-        // Of many that begin a fleet at once, those that are refused keep nothing of it.
+        // Nothing happens until the record, here and at the remote, names this process. If several
+        // start a fleet at once, those refused keep nothing of it.
         self.push_now().map_err(StoreFault::into_error)?;
         self.store.save_record(&self.record).map_err(StoreFault::into_error)?;
         self.know_what_is_here();
@@ -231,7 +232,7 @@ impl<'a> Coordinator<'a> {
             if self.remote.ends.is_empty() && self.pending.ends_at.is_some_and(Deadline::passed) {
                 break;
             }
-            // A record that cannot be written is tried again as seldom as anything else.
+            // A failed write of the record is retried at the usual pace.
             if !self.pending.is_done || self.pending.is_unsaved {
                 let pause = pace.next_pause(std::mem::take(&mut self.pending.has_changed));
                 self.wait_for_result(pause);
@@ -263,7 +264,7 @@ impl<'a> Coordinator<'a> {
         self.look_at_requests();
         self.look_at_attempts();
         self.look_at_folder();
-        // What starts and lands is decided here, once for all that happened.
+        // Decide what starts and lands here, once for everything that has happened.
         if self.pending.has_news || self.pending.tick_due.passed() {
             self.pending.tick_due = Deadline::after(TICK);
             self.send_requests();
@@ -286,7 +287,7 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// Notes the result of a write of the record. Only a lost record ends the fleet.
+    /// Records the result of writing the record. Only a lost record ends the fleet.
     pub(super) fn note_write(&mut self, what: &'static str, written: Result<(), StoreFault>) {
         match written {
             Ok(()) => self.set_trouble(what, None),
@@ -299,11 +300,10 @@ impl<'a> Coordinator<'a> {
         self.pending.has_news = true;
         let effects =
             step_fleet(&mut self.record, &mut self.coordination, event, clock::now().wall);
-        // Each step decides again, because a request may have come after a step that had nothing
-        // left to do.
+        // Each step decides again, because a request may follow a step that had nothing left to do.
         self.pending.is_done = effects.contains(&Effect::Finish);
         for effect in effects {
-            // Work that cannot be fetched is asked for again and again.
+            // A fetch that keeps failing must not count as a change.
             self.pending.has_changed |= !matches!(effect, Effect::Fetch { .. });
             match effect {
                 Effect::Save => self.pending.is_unsaved = true,
@@ -322,15 +322,15 @@ impl<'a> Coordinator<'a> {
         self.print_line(&FleetLine::Note(text.to_owned()));
     }
 
-    /// Notes that something does not work, or works again.
+    /// Reports that something does not work, or works again.
     pub(super) fn set_trouble(&mut self, of: &'static str, why: Option<String>) {
         if self.coordination.troubles.get(of) != why.as_ref() {
             self.take_in(FleetEvent::Trouble { of, why });
         }
     }
 
-    /// Carries out the effects after one write of the record, which then contains every event so
-    /// far. A failed write is tried again later.
+    /// Writes the record, which then contains every event so far, and carries out the effects. A
+    /// failed write is retried later.
     fn perform_effects(&mut self) -> Result<(), StoreFault> {
         while self.must_save() || !self.pending.effects.is_empty() {
             if self.must_save() {
@@ -338,12 +338,14 @@ impl<'a> Coordinator<'a> {
                 (self.pending.is_unsaved, self.pending.save_due) = (false, Deadline::after(SAVES));
             }
             for effect in std::mem::take(&mut self.pending.effects) {
-                // A job elsewhere outlives this machine: the remote's record names it first.
+                // A job elsewhere outlives this machine, so the remote's record must contain it
+                // first.
                 match effect {
                     Effect::Start { .. } if !self.record.is_local() => {
                         self.remote.starts.push(effect);
                     }
-                    // After the second signal each is asked once, or this might never end.
+                    // After the second signal each job is cancelled only once, or this might never
+                    // end.
                     Effect::End { task }
                         if self.remote.ends.contains(&task)
                             || self.pending.ends_at.is_some_and(Deadline::passed) => {}
@@ -355,8 +357,8 @@ impl<'a> Coordinator<'a> {
         Ok(())
     }
 
-    /// Whether the record is to be written now: something waits for that, or it is time. One of a
-    /// thousand tasks is a megabyte. A job elsewhere is known by its id alone.
+    /// Whether the record must be written now, because something waits for it or it is due. The
+    /// record of a thousand tasks is a megabyte. A job elsewhere is known only by its id.
     fn must_save(&self) -> bool {
         let is_waited_for = !self.pending.requests.requests.is_empty()
             || self.pending.effects.iter().any(|effect| !matches!(effect, Effect::Fetch { .. }));
@@ -379,7 +381,7 @@ impl<'a> Coordinator<'a> {
     }
 
     fn look_at_requests(&mut self) {
-        // Those that were read before wait for the record to be written.
+        // Earlier requests still wait for the record to be written.
         if !self.pending.requests.requests.is_empty() {
             return;
         }
@@ -392,7 +394,7 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// Reads the reports of running attempts, and finds those whose process or job is over.
+    /// Reads the reports of running attempts, and finds those whose process or job has ended.
     fn look_at_attempts(&mut self) {
         let is_local = self.record.is_local();
         let running = self.running_attempts();
@@ -401,7 +403,7 @@ impl<'a> Coordinator<'a> {
             return;
         }
         self.executor.forget_ended(&running);
-        // The jobs come first: what one reported before it ended is then among the reports.
+        // List the jobs first, so that the reports include what an ended job reported last.
         let jobs = match self.executor.list_jobs() {
             Ok(jobs) => jobs,
             Err(error) => return self.set_trouble("executor", Some(short_error(&error))),
@@ -426,7 +428,7 @@ impl<'a> Coordinator<'a> {
         });
     }
 
-    /// The attempts that were handed over: the others have no process or job.
+    /// The running attempts that were submitted; the others have no process or job.
     fn running_attempts(&self) -> Vec<(TaskId, u32)> {
         let mut running = self.record.running_attempts();
         for effect in self.pending.effects.iter().chain(&self.remote.starts) {
@@ -453,11 +455,11 @@ impl<'a> Coordinator<'a> {
                 let (task, job) = (task.clone(), job.id.clone());
                 self.take_in(FleetEvent::Started { task, number, job });
             }
-            // One whose job was never noted here is known by its lock.
+            // An attempt whose job was never recorded here is known by its lock.
             let lives = job.is_some_and(|job| job.ended.is_none())
                 || (is_local && attempt::is_alive(&self.files, &task, number))
                 || (!is_local && job.is_none() && self.seen.began.elapsed_ms() < UNNAMED_MS);
-            // After that check: the last report of an ended attempt is there now.
+            // Read after that check, so that the last report of an ended attempt is there.
             let report = if is_local {
                 self.new_report(&task, number, lives)
             } else {
@@ -476,8 +478,8 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// What an attempt on this machine reports, if that may be new: the file is another one, or its
-    /// process is over.
+    /// Reads the report of an attempt on this machine, if it may be new: the file has changed, or
+    /// the process has ended.
     fn new_report(&mut self, task: &TaskId, number: u32, lives: bool) -> Option<AttemptReport> {
         let found = disk::file_version(&self.files.report(task, number));
         let before = self.seen.reports.insert(task.clone(), found);
@@ -492,7 +494,7 @@ impl<'a> Coordinator<'a> {
         };
         match found {
             Ok((terms, tasks)) if is_of(&self.record.terms, &terms) => {
-                // What was planted since the start is not agreed to.
+                // Keep the settings agreed to at the start: later ones may be planted.
                 let trusted = self.record.terms.clones.trusted.clone();
                 self.record.terms =
                     FleetTerms { clones: CloneSetup { trusted, ..terms.clones }, ..terms };
@@ -509,7 +511,7 @@ impl<'a> Coordinator<'a> {
 
     // How it waits, and how it ends.
 
-    /// Sleeps until something may have happened, at most for so long.
+    /// Sleeps until something may have happened, at most for `pause`.
     fn wait_for_result(&mut self, pause: Duration) {
         let [least, most] = WAKES;
         let (step, until) = ((pause / 8).clamp(least, most), Deadline::after(pause));
@@ -526,7 +528,7 @@ impl<'a> Coordinator<'a> {
     }
 
     /// Ends what this coordinator started on this machine, because another one has the fleet. Jobs
-    /// elsewhere are in the record that it has: they are its own now.
+    /// elsewhere are in the record, so they now belong to the other one.
     fn give_up(mut self, who: &str) -> Error {
         self.note(&format!("another coordinator has this fleet now: {who}"));
         self.workers.landing_try.stop();
@@ -559,7 +561,7 @@ impl<'a> Coordinator<'a> {
 
     fn end_coordination(mut self) -> Result<CoordinatorEnd> {
         self.workers.end();
-        // What they have done last belongs into the record, too.
+        // The record must include the workers' last results.
         self.take_results();
         if let Some(who) = self.pending.lost.take() {
             return Err(self.give_up(&who));

@@ -1,6 +1,6 @@
 //! The executors, which place the attempts of a fleet on machines: this one, Slurm, or a system
-//! that a person's own commands reach. An executor only says whether a job is still there, and an
-//! error changes nothing: the attempt reports how it ended.
+//! that a person's own commands reach. An executor only says whether a job still exists; the
+//! attempt itself reports how it ended. An error changes nothing.
 
 mod command;
 mod slurm;
@@ -30,15 +30,15 @@ use world::{clock, env, slots};
 
 /// The name of the executor that uses Slurm's commands here; `slurm:HOST` on a login node.
 const SLURM: &str = "slurm";
-/// How long every answer must lack a job before it counts as gone, in milliseconds. A controller
-/// that was started again may have lost the last jobs, or have yet to read them.
+/// How long a job must be missing from every answer before it counts as gone, in milliseconds. A
+/// restarted controller may have lost the last jobs, or not have read them yet.
 const GONE_MS: u64 = 60_000;
 
 /// The entries of `[executor.NAME]`, by name.
 pub type ExecutorEntries = BTreeMap<String, Sourced<ExecutorEntry>>;
 
-/// The `[executor.NAME]` of the user's own settings file. A project's says nothing about where jobs
-/// run.
+/// The `[executor.NAME]` tables of the user's own settings file. A project's settings do not decide
+/// where jobs run.
 ///
 /// # Errors
 /// When the file cannot be used; all of its faults are listed.
@@ -52,7 +52,7 @@ pub fn executors_of_user() -> Result<ExecutorEntries> {
 /// The executor that a fleet names; this starts nothing. `stop` ends its commands early.
 ///
 /// # Errors
-/// When there is none of this name.
+/// If no executor has this name.
 pub fn executor_of<'a>(
     home: &Home,
     terms: &FleetTerms,
@@ -84,7 +84,7 @@ pub fn executor_of<'a>(
             ));
         }
     };
-    // Machines of one cluster mostly share the path of a program; elsewhere PATH must lead to it.
+    // The machines of a cluster usually share a program's path; elsewhere it must be on PATH.
     let crew = match host {
         Some(_) => "crew".to_owned(),
         None => env::program_path().context("cannot find this program")?.display().to_string(),
@@ -92,7 +92,7 @@ pub fn executor_of<'a>(
     Ok(FleetJobs::new(Slurm::new(terms, host, crew, stop)))
 }
 
-/// Slots of this machine, or the most jobs at once elsewhere.
+/// The number of slots on this machine, or the maximum number of jobs at once elsewhere.
 pub fn slots_of(terms: &FleetTerms) -> usize {
     let count = match terms.limits.slots {
         0 if terms.executor == LOCAL => slots::default_count().count,
@@ -114,35 +114,36 @@ pub struct SeenJob {
     pub ended: Option<String>,
 }
 
-/// What a system has answered about jobs. One that is in neither list is as it was.
+/// What a system answered about jobs. A job in neither list is unchanged.
 #[derive(Debug, Default)]
 pub struct FoundJobs {
-    /// The jobs that it knows, possibly more than it was asked for.
+    /// The jobs that the system knows, possibly more than were asked about.
     pub known: Vec<SeenJob>,
-    /// The ids of those that it does not know.
+    /// The ids of the jobs that the system does not know.
     pub missing: Vec<String>,
 }
 
-/// What runs jobs.
+/// A system that runs jobs.
 pub trait Executor {
-    /// Its name in messages.
+    /// The executor's name in messages.
     fn name(&self) -> &str;
 
-    /// Hands an attempt over and returns the job's id. A job may exist despite an error: the number
-    /// in the branch's name keeps it from doing harm, so the next attempt gets a new one.
+    /// Submits an attempt and returns the job's id. A job may exist despite an error; the next
+    /// attempt gets a new number, so that this job does no harm.
     fn submit_job(&mut self, spec: &AttemptSpec) -> Result<String>;
 
-    /// Whether this can be the id of a job. Only such ids become words of commands.
+    /// Whether this can be a job's id. Only such ids become arguments of commands.
     fn is_id(&self, id: &str) -> bool;
 
-    /// Looks for these jobs. An error means that it did not answer and says nothing about any job.
+    /// Looks up these jobs. An error means that the system did not answer, and says nothing about
+    /// any job.
     fn find_jobs(&mut self, open: &[SeenJob]) -> Result<FoundJobs>;
 
-    /// Asks for the end of a job: TERM, and KILL after the system's own grace. The end of waiting
-    /// that a stop asks for does not end this.
+    /// Cancels a job: TERM, then KILL after the system's own grace period. A stop does not
+    /// interrupt this.
     fn cancel_job(&mut self, id: &str) -> Result<()>;
 
-    /// Removes what it keeps here of a job that is over.
+    /// Removes files kept here for a job that is over.
     fn forget_job(&mut self, _: &SeenJob) {}
 }
 
@@ -155,17 +156,17 @@ pub struct FleetJobs<'a> {
 /// A job that was submitted, adopted or seen.
 struct KnownJob {
     seen: SeenJob,
-    /// When the first of the answers came that all lacked it, in milliseconds of the awake clock.
+    /// Since when every answer has lacked the job, in milliseconds of the awake clock.
     missing_since: Option<u64>,
 }
 
 impl<'a> FleetJobs<'a> {
-    /// An executor that knows no job yet.
+    /// Starts without any jobs.
     pub fn new(system: impl Executor + 'a) -> Self {
         Self { system: Box::new(system), jobs: BTreeMap::new() }
     }
 
-    /// Hands an attempt over and returns the job's id; see [`Executor::submit_job`].
+    /// Submits an attempt and returns the job's id; see [`Executor::submit_job`].
     pub fn submit_attempt(&mut self, spec: &AttemptSpec) -> Result<String> {
         let task = &spec.task.task;
         let id = self.system.submit_job(spec).with_context(|| format!("cannot submit {task}"))?;
@@ -173,19 +174,19 @@ impl<'a> FleetJobs<'a> {
         Ok(id)
     }
 
-    /// Makes a job known that an earlier coordinator submitted; `id` is what
-    /// [`Self::submit_attempt`] returned then. An id that cannot be one is passed over.
+    /// Adopts a job that an earlier coordinator submitted; `id` is what [`Self::submit_attempt`]
+    /// returned then. An invalid id is ignored.
     pub fn adopt_job(&mut self, task: &TaskId, number: u32, id: &str) {
         if self.system.is_id(id) {
-            // The process before it, which is over, says nothing more about the attempt.
+            // The attempt's earlier process is over and says nothing more about it.
             self.jobs.retain(|_, job| job.seen.task != *task || job.seen.number != number);
             let (id, task) = (id.to_owned(), task.clone());
             self.keep_job(SeenJob { id, task, number, ended: None });
         }
     }
 
-    /// Forgets the jobs that are over, except those of these attempts, whose results have not been
-    /// found yet.
+    /// Forgets the jobs that are over, except those of these attempts, whose results are still
+    /// missing.
     pub fn forget_ended(&mut self, running: &[(TaskId, u32)]) {
         self.jobs.retain(|_, KnownJob { seen, .. }| {
             let is_it =
@@ -198,9 +199,8 @@ impl<'a> FleetJobs<'a> {
         self.jobs.insert(seen.id.clone(), KnownJob { seen, missing_since: None });
     }
 
-    /// The jobs of the fleet that the system knows. One that has ended is listed if it was
-    /// submitted, adopted or listed by this value before. An error means that the system did not
-    /// answer.
+    /// Lists the fleet's jobs that the system knows. An ended job is listed if it was submitted,
+    /// adopted or listed before. An error means that the system did not answer.
     pub fn list_jobs(&mut self) -> Result<Vec<SeenJob>> {
         let jobs = self.jobs.values().map(|job| &job.seen);
         let open: Vec<SeenJob> = jobs.filter(|job| job.ended.is_none()).cloned().collect();
@@ -237,8 +237,7 @@ impl<'a> FleetJobs<'a> {
         Ok(())
     }
 
-    /// Asks for the end of a job; see [`Executor::cancel_job`]. For one that is over or unknown
-    /// this is not an error.
+    /// Cancels a job; see [`Executor::cancel_job`]. A job that is over or unknown is not an error.
     pub fn cancel_job(&mut self, id: &str) -> Result<()> {
         let is_open = self.jobs.get(id).is_some_and(|job| job.seen.ended.is_none());
         if !is_open {
@@ -251,7 +250,7 @@ impl<'a> FleetJobs<'a> {
 /// The script of an attempt: crew reads its spec from a here-document. crew replaces the shell with
 /// `exec`, so it gets the script's signals, and its exit is the script's.
 fn job_script(crew: &str, spec: &AttemptSpec) -> Result<String> {
-    // JSON on one line begins with a brace, so no line of it is the mark; a part of it neither.
+    // JSON on one line begins with a brace, so it cannot be the mark, nor can a part of it.
     let spec = serde_json::to_string(spec).context("cannot write the spec")?;
     let mut mark = "SPEC_OF_CREW".to_owned();
     while spec.contains(&mark) {
@@ -263,7 +262,7 @@ fn job_script(crew: &str, spec: &AttemptSpec) -> Result<String> {
     ))
 }
 
-/// Where the attempts of one fleet run.
+/// Runs the attempts of one fleet on this machine.
 #[derive(Debug)]
 struct Local {
     home: Home,
@@ -273,21 +272,21 @@ struct Local {
 }
 
 impl Local {
-    /// The system of a fleet on this machine.
+    /// The executor of a fleet on this machine.
     pub fn new(home: &Home, terms: &FleetTerms) -> Self {
         let (files, folder) = (FleetFiles::new(home, &terms.name), terms.repository.clone());
         Self { home: home.clone(), files, folder }
     }
 }
 
-/// The id of the job that this process is: its own id and its start, which on some systems is a
-/// date with blanks.
+/// The job id of a process: its process id and its start, which on some systems is a date with
+/// blanks.
 fn job_id(process: &ProcessIdentity) -> String {
     format!("{}@{}", process.pid, process.started.replace(' ', "_"))
 }
 
-/// The process that an id names. What is not the id of one process would be a group of processes
-/// for the system.
+/// The process that a job id names. Only a positive process id is accepted: the system would take
+/// others for process groups.
 fn process_of(id: &str) -> Option<ProcessIdentity> {
     let (pid, started) = id.split_once('@')?;
     let pid = pid.parse().ok().filter(|pid| *pid > 1)?;
@@ -305,8 +304,8 @@ impl Executor for Local {
     fn submit_job(&mut self, spec: &AttemptSpec) -> Result<String> {
         let (task, number) = (&spec.task.task, spec.number);
         let output = self.files.log(task, number);
-        // It also starts a new file if this one is full. What the process itself prints is short:
-        // what its setup and its agent print goes through bounded logs.
+        // It also starts a new file if this one is full. The process itself prints little: output
+        // of its setup and its agent goes to bounded logs.
         let mut log = Log::open(&output);
         log.add(format!("… attempt {number} …\n").as_bytes());
         log.close().map_or(Ok(()), Err).context("cannot write its log")?;

@@ -1,5 +1,5 @@
-//! The folder of a fleet, and the name of every file in it. A task's name is never one of crew's
-//! own here: a clone has a dot and a number behind the name.
+//! The folder of a fleet, and the name of every file in it. A task's name cannot clash with crew's
+//! own names: a clone has a dot and a number after the name.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use world::store::{Home, hash};
 
 /// The maximum number of names read in a folder here.
 const NAMES_MAX: usize = 60_000;
-/// The digits that distinguish the remotes of fleets of one name.
+/// The number of digits that distinguish the remotes of fleets with the same name.
 const URL_DIGITS: usize = 8;
 
 /// `$CREW_HOME/fleets/<fleet>`.
@@ -25,8 +25,8 @@ impl FleetFiles {
         Self { root: home.fleet_folder(fleet) }
     }
 
-    /// The folder of what attempts of another machine's fleet need here: this one may have a fleet
-    /// of that name, too. `url` is the remote that both share.
+    /// The folder for attempts of another machine's fleet; this machine may have a fleet of that
+    /// name too. `url` is the remote that both share.
     pub fn of_node(home: &Home, fleet: &str, url: &str) -> Self {
         Self::new(home, &format!("{fleet}@{}", &hash(url.as_bytes())[..URL_DIGITS]))
     }
@@ -39,12 +39,12 @@ impl FleetFiles {
         Ok(())
     }
 
-    /// What the coordinator knows of the fleet.
+    /// The fleet's record, which the coordinator writes.
     pub fn record(&self) -> PathBuf {
         self.root.join("fleet.json")
     }
 
-    /// Held by the coordinator for its life.
+    /// The lock that the coordinator holds while it runs.
     pub fn lock(&self) -> PathBuf {
         self.root.join("fleet.lock")
     }
@@ -59,34 +59,34 @@ impl FleetFiles {
         self.root.join(format!("{task}.{number}"))
     }
 
-    /// The clone in which landings are tried.
+    /// The clone in which landings are prepared.
     pub fn land(&self) -> PathBuf {
         self.root.join("land")
     }
 
-    /// The clones that are here, unsorted.
+    /// Lists the clones on this machine, unsorted.
     pub fn list_clones(&self) -> Vec<(TaskId, u32)> {
         let names = disk::names(&self.root, NAMES_MAX);
         let clones = names.iter().filter_map(|name| attempt_of(name, '.'));
         clones.filter(|(task, number)| disk::is_folder(&self.clone_of(task, *number))).collect()
     }
 
-    /// What an attempt works by.
+    /// The spec of an attempt.
     pub fn spec(&self, task: &TaskId, number: u32) -> PathBuf {
         self.attempt_file(task, number, "json")
     }
 
-    /// How far an attempt is. Only the attempt writes it.
+    /// The report of an attempt, which only the attempt writes.
     pub fn report(&self, task: &TaskId, number: u32) -> PathBuf {
         self.attempt_file(task, number, "report.json")
     }
 
-    /// The bounded output of an attempt.
+    /// The log of an attempt's output, which is bounded.
     pub fn log(&self, task: &TaskId, number: u32) -> PathBuf {
         self.attempt_file(task, number, "log")
     }
 
-    /// Held by the process of an attempt for its life.
+    /// The lock that an attempt's process holds while it runs.
     pub fn attempt_lock(&self, task: &TaskId, number: u32) -> PathBuf {
         self.attempt_file(task, number, "lock")
     }
@@ -96,17 +96,17 @@ impl FleetFiles {
         self.attempt_file(task, number, "groups")
     }
 
-    /// The folder of what belongs to attempts beside their clones.
+    /// The folder of the attempts' other files, outside their clones.
     pub fn attempts(&self) -> PathBuf {
         self.root.join("attempts")
     }
 
-    /// The repository by which an attempt elsewhere talks to the remote beside its agent.
+    /// The repository through which an attempt elsewhere contacts the remote, apart from its agent.
     pub fn link(&self, task: &TaskId, number: u32) -> PathBuf {
         self.attempt_file(task, number, "link")
     }
 
-    /// Removes what belongs to an attempt beside its clone, but for its log. Its process is over.
+    /// Removes an attempt's files outside its clone, except its log. Its process must be over.
     pub fn remove_attempt(&self, task: &TaskId, number: u32) -> io::Result<()> {
         let script = self.root.join(format!("scripts/{task}.{number}.sh"));
         let lock = self.attempt_lock(task, number);
@@ -121,7 +121,8 @@ impl FleetFiles {
     }
 }
 
-/// The attempt that a name like `vat.2` means, by the sign before its number.
+/// The attempt that a name such as `vat.2` denotes; `before_number` is the character before the
+/// number.
 pub fn attempt_of(name: &str, before_number: char) -> Option<(TaskId, u32)> {
     let (task, number) = name.rsplit_once(before_number)?;
     let is_canonical = !number.starts_with(['0', '+']);

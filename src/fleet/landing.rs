@@ -1,7 +1,7 @@
-//! Prepares the landing of a task's branch: one commit on the base as it is at the remote, in a
-//! clean checkout, with the task's checks and the fleet's run on exactly that commit. The
-//! coordinator pushes it, and moves the base and the record together. A refusal is a value with its
-//! reason; an error is the machine's, and another try may help.
+//! Prepares the landing of a task's branch: one commit on the remote's base, in a clean checkout,
+//! on which the checks of the task and of the fleet run. The coordinator pushes it, and moves the
+//! base and the record together. A refusal is a value with its reason; an error comes from the
+//! machine, and another try may help.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -44,32 +44,32 @@ pub struct Landing<'a> {
     pub terms: &'a FleetTerms,
     pub task: &'a TaskId,
     pub record: &'a TaskRecord,
-    /// The contract of the task, whose checks are run.
+    /// The task's contract, whose checks run.
     pub contract: &'a Contract,
-    /// Made by [`landing_message`].
+    /// The commit message, from [`landing_message`].
     pub message: &'a str,
-    /// Ends it early.
+    /// The condition that ends the landing early.
     pub stop: Stop<'a>,
-    /// Takes a line for the fleet's log.
+    /// Adds a line to the task's log.
     pub note: &'a dyn Fn(&str),
 }
 
 /// The result of preparing a landing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PreparedLanding {
-    /// The commit, checked, on this commit of the base; its objects are in the fleet's repository.
-    /// Both are the same where the base has all of the work already.
+    /// The checked `commit`, on the base commit `main`; its objects are in the fleet's repository.
+    /// Both are the same if the base already has all of the work.
     Ready {
         main: String,
         commit: String,
     },
     Refused(Refusal),
-    /// It was ended early.
+    /// The landing was ended early.
     Stopped,
 }
 
-/// The message of the commit that lands: the task's first line, in full where that is too long for
-/// a subject, and where it came from.
+/// The message of the commit that lands: the task's first line, also in full if it is too long for
+/// a subject, and where the commit comes from.
 pub fn landing_message(fleet: &str, task: &TaskId, prompt: &str, branch: &str) -> String {
     let prompt = clean_text(prompt);
     let prompt = prompt.trim_start_matches(['#', ' ', '\n', '\t']);
@@ -80,10 +80,10 @@ pub fn landing_message(fleet: &str, task: &TaskId, prompt: &str, branch: &str) -
     format!("{subject}\n\n{whole}Task {task} of fleet {fleet}, branch {branch}.\n")
 }
 
-/// Prepares a landing. One runs at a time, for all have the same clone.
+/// Prepares a landing. Only one may run at a time, because all use the same clone.
 ///
 /// # Errors
-/// git, the remote, the disk, or a setup that fails.
+/// A fault of git, the remote or the disk, or a setup that fails.
 pub fn prepare_landing(landing: &Landing<'_>) -> Result<PreparedLanding> {
     let Landing { home, terms, task, record, stop, note, .. } = *landing;
     let files = FleetFiles::new(home, &terms.name);
@@ -98,11 +98,11 @@ pub fn prepare_landing(landing: &Landing<'_>) -> Result<PreparedLanding> {
     let attempted =
         Attempted { landing: *landing, commands, land, clone, branch, url: &remote.url, tip };
     let prepared = attempted.prepare_commit();
-    // A process that a signal ended is not the task's fault.
+    // A process killed by a signal is not the task's fault.
     if stop() { Ok(PreparedLanding::Stopped) } else { prepared }
 }
 
-/// A landing, with what it needs of the terms.
+/// A landing in progress, with the values that it uses most.
 struct Attempted<'a> {
     landing: Landing<'a>,
     commands: &'a FleetCommands<'a>,
@@ -118,8 +118,7 @@ impl Attempted<'_> {
         LandTree { folder: &self.land, stop: self.landing.stop }
     }
 
-    /// Makes the clone again, with the branch of the task, and fetches the base, whose commit it
-    /// returns.
+    /// Resets the clone to the task's branch and fetches the base, whose commit it returns.
     fn begin_landing(&self) -> Result<String> {
         let Landing { terms, stop, .. } = self.landing;
         let (checkout, base) = (terms.repository.as_path(), terms.base.as_str());
@@ -146,7 +145,7 @@ impl Attempted<'_> {
             return Ok(PreparedLanding::Refused(refusal));
         }
         if tree.lay_out(&main, &terms.land_keep).is_err() && !stop() {
-            // Files that an earlier landing left there block it.
+            // Files left by an earlier landing block it.
             tree::remove_stubborn(&self.land)?;
             self.begin_landing()?;
             tree.lay_out(&main, &terms.land_keep)?;
@@ -158,7 +157,7 @@ impl Attempted<'_> {
         }
         let commit = match tree.squash(self.tip, &self.commit_message(&main))? {
             Squashed::Commit(commit) => commit,
-            // The base may have the work already; that it does has to be shown all the same.
+            // The base may already have the work; the checks must pass all the same.
             Squashed::Nothing => main.clone(),
             Squashed::Conflict(files) => {
                 let own = touches_the_fleet([&terms.folder, BRANCHES], &files).map(str::to_owned);
@@ -166,8 +165,8 @@ impl Attempted<'_> {
                 return Ok(PreparedLanding::Refused(refusal));
             }
         };
-        // Of the commit and not of the branch: a person may have brought some of it to the base,
-        // and the merge may have moved files to where the branch had none.
+        // Compare the commit, not the branch: a person may have brought some of it to the base, and
+        // the merge may have moved files to where the branch had none.
         let changed = land::changed_paths(&self.land, &main, &commit);
         let changed = changed.context("git cannot compare the commit with the base")?;
         if let Some(path) = touches_the_fleet([&terms.folder, BRANCHES], &changed) {
@@ -183,7 +182,7 @@ impl Attempted<'_> {
         Ok(PreparedLanding::Ready { main, commit })
     }
 
-    /// Why the branch may not land, as far as its history says.
+    /// Why the branch may not land, judged by its history.
     fn find_refusal(&self, main: &str) -> Result<Option<Refusal>> {
         let Landing { terms, record, .. } = self.landing;
         if let Some(before) = &record.work.stands_on
@@ -197,7 +196,7 @@ impl Attempted<'_> {
         Ok(if left.is_empty() { None } else { Some(Refusal::Conflict(left)) })
     }
 
-    /// The message, with those who wrote commits of the branch together with others.
+    /// The commit message, with the branch's co-authors.
     fn commit_message(&self, main: &str) -> String {
         let authors = self.land_tree().co_authors(main, self.tip);
         let authors: String = authors.iter().map(|author| clean_text(author) + "\n").collect();
@@ -205,7 +204,7 @@ impl Attempted<'_> {
         format!("{}\n{parting}{authors}", self.landing.message.trim_end())
     }
 
-    /// What fails on this commit: the setup if it changes committed files, or a check.
+    /// Finds what fails on this commit: the setup if it changes committed files, or a check.
     fn run_checks(&self, commit: &str) -> Result<Option<Refusal>> {
         let Landing { terms, contract, stop, .. } = self.landing;
         let tree = self.land_tree();
@@ -234,7 +233,7 @@ impl Attempted<'_> {
                 let output = "it checked out another commit, or a branch".to_owned();
                 return Ok(Some(Refusal::Red { run, output }));
             }
-            // The next check runs on the commit, not on what this one has made of it.
+            // The next check must run on the commit, without this check's changes.
             if !self.altered_files(commit)?.is_empty() {
                 tree.put_back(commit)?;
             }
@@ -247,8 +246,8 @@ impl Attempted<'_> {
         altered.context("git cannot compare the files of the landing with its commit")
     }
 
-    /// A slot of this machine while the checks run, before every task that waits for one. `None`
-    /// where the tasks work elsewhere, or it is ended early.
+    /// Takes a slot of this machine for the checks, ahead of all waiting tasks. `None` if the tasks
+    /// run elsewhere, or the landing was ended early.
     fn take_slot(&self) -> Result<Option<Slot>> {
         let Landing { terms, home, stop, .. } = self.landing;
         if terms.executor != "local" {
@@ -267,7 +266,8 @@ impl Attempted<'_> {
     }
 }
 
-/// A refusal because something is missing at its remote. Any other fault is the machine's.
+/// Refuses the landing if the fault is that its remote lacks objects. Any other fault is the
+/// machine's.
 fn incomplete_landing(fault: GitFault) -> Result<PreparedLanding> {
     if fault.trouble != GitTrouble::Incomplete {
         return Err(fault.into());
@@ -275,7 +275,7 @@ fn incomplete_landing(fault: GitFault) -> Result<PreparedLanding> {
     Ok(PreparedLanding::Refused(Refusal::Incomplete(format!("{}; {}", fault.cause, fault.hint))))
 }
 
-/// The refusal where files that are committed differ before any check has run.
+/// The refusal if committed files differ before any check has run.
 fn altered_by(terms: &FleetTerms, files: &str) -> Refusal {
     let (run, what) = match (&terms.clones.setup, &terms.clones.include) {
         (Some(setup), _) => (setup.clone(), "it changed files that are committed"),
@@ -289,28 +289,28 @@ fn altered_by(terms: &FleetTerms, files: &str) -> Refusal {
 
 // Pull requests.
 
-/// The command line of the host.
+/// The host's command-line program.
 pub const GH: &str = "gh";
-/// How long a host that does not answer is asked again.
+/// How long a host that does not answer is retried.
 const PATIENCE: RetryPolicy = RetryPolicy::growing(Duration::from_secs(1), Duration::from_secs(30))
     .within(Duration::from_secs(30 * 60));
-/// The longest that one command may take.
+/// The time limit of one command.
 const WITHIN: Duration = Duration::from_secs(120);
-/// The maximum number of characters in its output that a refusal shows.
+/// The maximum number of characters of a command's output that a refusal shows.
 const TAIL_CHARS: usize = 300;
 /// The maximum number of characters in an address.
 const ADDRESS_CHARS: usize = 300;
-/// Which requests of a branch are listed, and what of each.
+/// Which pull requests of a branch are listed, and which fields of each.
 const LISTED: &str = "--state all --json url,headRefOid,state,mergeCommit";
-/// What is asked of each, for `parse::remote`.
+/// The line printed for each pull request, which `parse::remote` reads.
 const ASKED: &str =
     r#".[] | .url + " " + .headRefOid + " " + .state + " " + (.mergeCommit.oid // "")"#;
 
-/// Opens the request of a branch, with this commit's message as its title and text, or finds the
-/// one that there is. `program` is the host's command line, and understands the words of `gh`.
+/// Opens the pull request of a branch, with this commit message as its title and text, or finds the
+/// existing one. `program` is the host's command-line program, compatible with `gh`.
 ///
 /// # Errors
-/// If the host was away all the time, or `stop` came first.
+/// If the host was unreachable all the time, or `stop` came first.
 pub fn open_pull(
     program: &str,
     terms: &FleetTerms,
@@ -319,7 +319,7 @@ pub fn open_pull(
     stop: Stop<'_>,
 ) -> Result<Result<Landed, Refusal>> {
     let remote = terms.remote.as_ref().context("a pull request needs a remote")?;
-    // The only remote there is the fleet's: in a clone an agent could lead it elsewhere.
+    // This folder has only the fleet's remote; in a clone an agent could have changed it.
     let opened = with_remote(&remote.url, |folder| {
         let gh = Gh { program, folder, stop };
         clock::retry(PATIENCE, stop, || {
@@ -337,14 +337,14 @@ pub fn open_pull(
     }
 }
 
-/// Why no request is known.
+/// Why there is no pull request.
 enum NotDone {
     /// The host was not reached.
     Away(GitFault),
     Refused(String),
 }
 
-/// The request of a branch at its host, which is created if there is none.
+/// Finds the pull request of a branch at its host, or creates one.
 fn find_or_create(
     terms: &FleetTerms,
     record: &TaskRecord,
@@ -377,12 +377,12 @@ fn find_or_create(
     Ok(Landed::Request(clean_address(named)))
 }
 
-/// An address as one line without terminal codes.
+/// Cleans an address of terminal codes and line breaks.
 fn clean_address(text: &str) -> String {
     one_line(&clean_text(text), ADDRESS_CHARS)
 }
 
-/// The host's command line.
+/// The host's command-line program in a folder.
 struct Gh<'a> {
     program: &'a str,
     folder: &'a Path,

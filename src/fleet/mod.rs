@@ -1,6 +1,6 @@
-//! Fleets: a folder of tasks, each of which is a loop. `tasks` reads the folder, one coordinator is
-//! the only writer of the fleet's record, an attempt is a process that runs a task's loop in a
-//! clone of its own, and landing is serial. No model claims, merges or lands anything.
+//! Fleets: a folder of tasks, each of which is a loop. `tasks` reads the folder. One coordinator is
+//! the only writer of the fleet's record. An attempt is a process that runs a task's loop in its
+//! own clone. Tasks land one at a time. No model claims, merges or lands anything.
 
 pub mod attempt;
 pub mod coordinator;

@@ -1,6 +1,7 @@
-//! What may start next, and what every other task waits for. A task waits for one named thing. The
-//! fleet's money is kept by setting aside what each running task may still cost. Two tasks whose
-//! globs may cover one path do not run at once: it says yes wherever it is not sure.
+//! What may start next, and what every other task waits for. A task waits for one named thing. To
+//! stay within the fleet's money, the plan sets aside what each running task may still cost. Two
+//! tasks whose globs may cover the same path do not run at once; in doubt, globs count as
+//! overlapping.
 
 use std::collections::BTreeMap;
 
@@ -17,11 +18,11 @@ pub struct Start {
     pub task: TaskId,
     /// The maximum cost, including earlier attempts, in millionths of a dollar; 0 means no limit.
     pub reserved_micros: u64,
-    /// Whether it continues with the existing number, clone and loop.
+    /// Whether it continues with its existing number, clone and loop.
     pub continues: bool,
 }
 
-/// What starts, the first in front, and what every waiting task waits for.
+/// What starts, in order, and what every waiting task waits for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FleetPlan {
     pub starts: Vec<Start>,
@@ -29,13 +30,13 @@ pub struct FleetPlan {
 }
 
 impl FleetPlan {
-    /// What the coordinator recorded last. Where it is not there any more, what could start now or
-    /// next waits for it.
+    /// The plan as the coordinator last recorded it. Without a coordinator, tasks that could start
+    /// wait for one.
     pub fn from_record(record: &FleetRecord, is_coordinated: bool) -> Self {
         let waiting = record.tasks.iter().filter(|(_, task)| task.is_waiting());
         let waits = waiting.map(|(id, task)| {
             let known = task.waits.as_ref().filter(|wait| is_coordinated || wait.needs_another());
-            // A start lifts a pause.
+            // The next start of the fleet lifts a pause.
             let asked =
                 wait_for_request(record, id).filter(|wait| is_coordinated || wait.is_cancel());
             let waits = asked.or_else(|| known.cloned()).unwrap_or(WaitsFor::Run);
@@ -46,7 +47,7 @@ impl FleetPlan {
 }
 
 impl WaitsFor {
-    /// Whether a start of the fleet alone does not end it: another task, a person or money does.
+    /// Whether the wait needs more than a start of the fleet: another task, a person or money.
     pub fn needs_another(&self) -> bool {
         matches!(self, Self::Task { .. } | Self::Ended { .. } | Self::Money | Self::File)
     }
@@ -56,7 +57,7 @@ impl WaitsFor {
         matches!(self, Self::Request { request } if request.is_cancel())
     }
 
-    /// Whether it ends without a person and without another waiting task.
+    /// Whether the wait ends without a person and without another waiting task.
     pub fn ends_by_itself(&self) -> bool {
         let is_held = matches!(self, Self::Run | Self::Request { .. } | Self::Signal);
         !is_held && !self.needs_another()
@@ -64,7 +65,7 @@ impl WaitsFor {
 }
 
 /// Decides for all tasks. A task that only waits for the model's service needs no slot, but there
-/// are at most two attempts per slot: a limit of the account stops each new one, too.
+/// are at most two attempts per slot, because the account's limit would stop new ones too.
 pub fn plan_starts(
     record: &FleetRecord,
     coordination: &Coordination,
@@ -74,13 +75,13 @@ pub fn plan_starts(
     let (mut plan, mut money) = (FleetPlan::default(), Money::new(record, coordination));
     let (mut free, stopped) =
         (free_places(record, coordination), wait_for_signal(coordination, now));
-    // What starts before work on the same files has landed would only meet it there.
+    // A task that starts before work on the same files has landed would only conflict with it.
     let texts = described.iter().map(|one| &one.task);
     let mut busy: Vec<&FleetTask> = texts.filter(|text| is_at_work(record, text)).collect();
     for described in described {
         let (id, text) = (&described.task.id, &described.task);
         let Some(task) = record.task(id).filter(|task| task.is_waiting()) else { continue };
-        // Elsewhere a lost attempt may still run, so each one has its own number.
+        // Elsewhere a lost attempt may still run, so each attempt gets a new number.
         let is_there = record.is_local() && task.attempt > 0 && clones.contains(id);
         let has_its_checks = task.refused.land_checks.is_empty()
             || task.refused.land_checks == record.terms.land_checks;
@@ -116,7 +117,7 @@ fn wait_for_request(record: &FleetRecord, id: &TaskId) -> Option<WaitsFor> {
     Some(WaitsFor::Request { request: record.request_of(id)?.clone() })
 }
 
-/// Whether a task that names its files runs, or lands without a request to stop.
+/// Whether a task that declares its files is running, or is landing and was not asked to stop.
 fn is_at_work(record: &FleetRecord, text: &FleetTask) -> bool {
     let Some(task) = record.task(&text.id) else { return false };
     let lands = task.landing().is_some() && record.request_of(&text.id).is_none();
@@ -145,11 +146,11 @@ fn wait_for_signal(coordination: &Coordination, now: DateTime<Utc>) -> Option<Wa
     Some(WaitsFor::Trouble { why: why.to_owned() })
 }
 
-/// The unfinished task that this one waits for; one that needs a person comes first.
+/// The unfinished task that this one waits for; a task that needs a person comes first.
 fn wait_for_tasks(record: &FleetRecord, described: &FleetTask) -> Option<WaitsFor> {
     let waits = described.after.iter().filter_map(|id| match record.task(id) {
         Some(task) if task.is_done(record.terms.landing) => None,
-        // What is completed has still to be fetched.
+        // A completed task still has to be fetched.
         Some(task)
             if task.ending().is_none_or(|ending| ending.is_completed() && !task.is_fetched()) =>
         {
@@ -167,11 +168,11 @@ fn wait_for_files(described: &FleetTask, busy: &[&FleetTask]) -> Option<WaitsFor
     })
 }
 
-/// The fleet's money.
+/// The fleet's remaining money.
 struct Money {
-    /// What is neither spent nor set aside; `None` without a limit.
+    /// The amount neither spent nor set aside; `None` without a limit.
     left: Option<u64>,
-    /// How many tasks without a limit of their own share it.
+    /// The number of tasks without their own limit, which share the money.
     sharers: u64,
 }
 
@@ -181,7 +182,7 @@ impl Money {
         if max == 0 {
             return Self { left: None, sharers: 0 };
         }
-        // Nobody knows what a task may still cost that runs without a limit: it ends its iteration,
+        // The remaining cost of a task that runs without a limit is unknown: it ends its iteration
         // and waits for its share.
         let is_unknown = record.tasks.values().any(|task| lacks_a_share(record, task));
         let left = if is_unknown { 0 } else { max.saturating_sub(taken_cost(record)) };
@@ -191,14 +192,14 @@ impl Money {
         Self { left: Some(left), sharers: sharers.count() as u64 }
     }
 
-    /// Sets aside what a task may still cost, or all of its share. `None` where it does not fit.
+    /// Sets aside what a task may still cost, or its whole share. `None` if too little is left.
     fn reserve_money(&mut self, described: &DescribedTask, task: &TaskRecord) -> Option<u64> {
         let (own, cost) = (own_cost(described), task.cost());
         let Some(left) = self.left else { return Some(own) };
         let is_own = own > 0;
         let more = if is_own { own.saturating_sub(cost) } else { left / self.sharers.max(1) };
         if more == 0 || more > left {
-            // Where its own limit is used up, its loop says so, at no cost.
+            // If its own limit is used up, its loop reports that, at no cost.
             return (is_own && more == 0).then_some(cost);
         }
         self.left = Some(left - more);
@@ -207,25 +208,25 @@ impl Money {
     }
 }
 
-/// The limit that the task itself names; 0 without one.
+/// The task's own cost limit; 0 if it has none.
 fn own_cost(described: &DescribedTask) -> u64 {
     described.contract.limits.max_cost_micros
 }
 
-/// Whether it runs without a share of the fleet's money: it was started before the fleet had a
-/// limit, or the limit is now lower than what is spent and set aside.
+/// Whether a task runs without a share of the fleet's money: it started before the fleet had a
+/// limit, or the limit is now below the amount spent and set aside.
 pub fn lacks_a_share(record: &FleetRecord, task: &TaskRecord) -> bool {
     let max = record.terms.limits.max_cost_micros;
     task.is_running() && max > 0 && (task.reserved_micros == 0 || taken_cost(record) > max)
 }
 
-/// What is spent and set aside.
+/// The amount spent and set aside.
 fn taken_cost(record: &FleetRecord) -> u64 {
     let costs = record.tasks.values().map(|task| task.reserved_micros.max(task.cost()));
     costs.fold(0, u64::saturating_add)
 }
 
-/// What makes a part of a path a pattern.
+/// The characters that make a path component a pattern.
 const PATTERN: [char; 5] = ['*', '?', '[', '{', '\\'];
 
 /// The first globs of two tasks, one of each, that can cover the same path. A task that names no
@@ -233,9 +234,9 @@ const PATTERN: [char; 5] = ['*', '?', '[', '{', '\\'];
 ///
 /// A glob covers what it matches and everything below that, as `protect` does. So two globs are
 /// compared folder by folder, until one of them ends: what is left of the other lies below it. They
-/// are apart only where two names differ, where a pattern does not match the other's name, or where
-/// two patterns begin or end with different letters. `**`, `[…]` and braces around a slash may
-/// stand for any number of folders: from there on, the globs overlap.
+/// do not overlap only if two names differ, a pattern does not match the other's name, or two
+/// patterns begin or end with different letters. `**`, `[…]` and braces around a slash may stand
+/// for any number of folders: from there on, the globs overlap.
 pub fn find_overlap(one: &FleetTask, other: &FleetTask) -> Option<(String, String)> {
     let pairs =
         one.touches.iter().flat_map(|mine| other.touches.iter().map(move |its| (mine, its)));
@@ -251,8 +252,8 @@ fn patterns_meet(one: &str, other: &str) -> bool {
     parts.find_map(|(one, other)| names_meet(one, other)).unwrap_or(true)
 }
 
-/// Whether the globs are known to overlap or to be apart at these parts; `None` if both can name
-/// the same folder or file, and what follows decides.
+/// Whether these parts decide that the globs overlap or do not; `None` if both can name the same
+/// folder or file, so that later parts decide.
 fn names_meet(one: &str, other: &str) -> Option<bool> {
     if crosses_folders(one) || crosses_folders(other) {
         return Some(true);
@@ -265,7 +266,7 @@ fn names_meet(one: &str, other: &str) -> Option<bool> {
     if can_meet { None } else { Some(false) }
 }
 
-/// Whether a part may match a slash, or is a piece of something that does.
+/// Whether a part may match a slash, or is a piece of a pattern that may.
 fn crosses_folders(part: &str) -> bool {
     part.contains("**")
         || part.contains('[')
@@ -276,14 +277,14 @@ fn matches_name(pattern: &str, name: &str) -> bool {
     protect::parse_glob(pattern).is_ok_and(|glob| glob.is_match(name))
 }
 
-/// Whether one name can begin and end with the plain letters of both.
+/// Whether one name can begin and end with the literal letters of both patterns.
 fn edges_meet((lead, tail): (&str, &str), (other, its): (&str, &str)) -> bool {
     let leads_meet = lead.starts_with(other) || other.starts_with(lead);
     leads_meet && (tail.ends_with(its) || its.ends_with(tail))
 }
 
-/// The plain letters before the first pattern, and those after the last one; the letter after a
-/// backslash is plain.
+/// The literal letters before the first pattern and after the last one; a letter after a backslash
+/// is literal.
 fn fixed_edges(part: &str) -> (&str, &str) {
     let lead = part.split(PATTERN).next().unwrap_or_default();
     (lead, part.rsplit(['*', '?', '}', '\\']).next().unwrap_or_default())

@@ -1,6 +1,6 @@
-//! Checks git, the disk and the remote before any agent of a fleet works and costs. Everything that
-//! is missing is reported together, each with its fix. At the remote it makes one ref and deletes
-//! it again, unless the fleet was there before.
+//! Checks git, the disk and the remote before any agent of a fleet starts and costs money.
+//! Everything missing is reported together, each with its fix. Creates and deletes one ref at the
+//! remote, unless the fleet already has refs there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ use world::git::remotes::Refs;
 use world::store::Home;
 use world::{git, slots};
 
-/// What has to be free on the disk beside the clones, in bytes.
+/// The disk space needed beside the clones, in bytes.
 const SPARE_BYTES: u64 = 100 << 20;
 /// The maximum number of refs or submodules that a sentence names.
 const NAMED_MAX: usize = 5;
@@ -57,7 +57,7 @@ pub fn check_start(
     ))
 }
 
-/// What is checked, and what was found so far.
+/// The checks, and their findings so far.
 struct Preflight<'a> {
     terms: &'a FleetTerms,
     tasks: &'a [DescribedTask],
@@ -66,12 +66,12 @@ struct Preflight<'a> {
 }
 
 impl Preflight<'_> {
-    /// Something that is missing, with its fix.
+    /// Adds something that is missing, with its fix.
     fn add_fault(&mut self, what: impl std::fmt::Display, fix: impl std::fmt::Display) {
         self.missing.push(format!("{what}: {fix}"));
     }
 
-    /// Who commits, refs in the way, and locks that were left.
+    /// Checks the commit author, refs in the way, and leftover locks.
     fn check_git(&mut self) {
         let FleetTerms { repository: top, name: fleet, .. } = self.terms;
         if let Err(GitFault { cause, hint, .. }) = readiness::check_identity(top) {
@@ -91,7 +91,7 @@ impl Preflight<'_> {
         }
     }
 
-    /// The submodules of the base that a clone gets from here, and git-lfs.
+    /// Checks the base's submodules, which clones get from this repository, and git-lfs.
     fn check_submodules(&mut self, commit: &str) {
         let FleetTerms { repository: top, base, .. } = self.terms;
         let mut unused = Vec::new();
@@ -116,7 +116,7 @@ impl Preflight<'_> {
         }
     }
 
-    /// How many clones are still to be made: as many as work at once, and the one of landings.
+    /// The number of clones still to be made: one for each task at once, and one for landings.
     fn missing_clones(&self, home: &Home) -> u64 {
         let FleetTerms { name, limits, executor, landing, .. } = self.terms;
         let (files, known) =
@@ -134,7 +134,7 @@ impl Preflight<'_> {
         at_once.saturating_sub(there) as u64 + u64::from(lands)
     }
 
-    /// The room for the clones that are still to be made.
+    /// Checks the disk space for the clones still to be made.
     fn check_disk(&mut self, home: &Home, commit: &str) {
         let clone = readiness::checkout_bytes(&self.terms.repository, commit);
         let there = home.root().ancestors().find(|folder| disk::exists(folder));
@@ -152,7 +152,7 @@ impl Preflight<'_> {
         }
     }
 
-    /// The program that opens pull requests.
+    /// Checks for the program that opens pull requests.
     fn check_gh(&mut self) {
         if self.terms.landing == LandingMode::Pr && on_path("gh").is_empty() {
             let what = "--land pr opens pull requests with gh, which is not on PATH";
@@ -212,8 +212,8 @@ impl Preflight<'_> {
         Ok(())
     }
 
-    /// Commits of the base that the remote does not have: a note, and where they would land with a
-    /// task's work, a fault.
+    /// Checks for base commits that the remote lacks: a note or, if they would land with a task's
+    /// work, a fault.
     fn check_ahead(&mut self, remote: &Remote, tip: &str) {
         let FleetTerms { repository, base, landing, name: fleet, .. } = self.terms;
         let branch = format!("refs/heads/{base}");

@@ -1,6 +1,6 @@
-//! The record of a fleet: its terms and how far each task is. Only its coordinator writes it, by
-//! the methods here, which keep its invariants. It is `fleet.json` on this machine and, with a
-//! remote, also the message of one commit that a ref there points to.
+//! The record of a fleet: its terms and how far each task is. Only its coordinator writes it,
+//! through the methods here, which keep its invariants. It is stored in `fleet.json` and, with a
+//! remote, as the message of a commit that a ref there points to.
 
 mod ending;
 
@@ -23,15 +23,15 @@ use engine::usage::Usage;
 use readers::parse::git::is_id;
 use readers::parse::remote::{MESSAGE_BYTES, is_ref_name};
 
-/// The format that this crew writes, and the newest that it reads.
+/// The record format that this version of crew writes, and the newest that it reads.
 pub const SCHEMA: u32 = 1;
-/// The maximum number of bytes in a record: with a title it is the message of a commit.
+/// The maximum size of a record in bytes: with a title it becomes a commit message.
 pub const RECORD_BYTES_MAX: usize = MESSAGE_BYTES - 1024;
 /// The maximum number of messages that wait for a task's loop.
 pub const MESSAGES_MAX: usize = 5;
-/// The maximum number of attempts at one task that are believed of a record.
+/// The maximum number of attempts at one task in a valid record.
 const ATTEMPTS_MAX: u32 = 1_000_000;
-/// The maximum number of characters in an executor's name of a job.
+/// The maximum number of characters in a job's id.
 const JOB_CHARS: usize = 200;
 
 /// A fleet: what applies to all of its tasks, and each of them.
@@ -41,19 +41,19 @@ pub struct FleetRecord {
     /// The crew version that wrote it.
     pub made_by: String,
     pub terms: FleetTerms,
-    /// A random number of its first start, which distinguishes it from another fleet with its name.
+    /// A random number from its first start, which distinguishes fleets with the same name.
     pub id: String,
     pub started_at: DateTime<Utc>,
-    /// The coordinator that has it, or had it last.
+    /// The current or last coordinator.
     pub holder: Holder,
-    /// Grows with each renewal at the remote; without a change the record has no coordinator.
+    /// A counter of renewals at the remote; if it stops changing, the coordinator is gone.
     pub beat: u64,
-    /// What a person asked for all tasks; the next start lifts it.
+    /// A person's request for all tasks; the next start lifts it.
     pub request: Option<TaskRequest>,
     pub tasks: BTreeMap<TaskId, TaskRecord>,
 }
 
-/// What a start has read from the folder, the command line and the repository.
+/// The terms of a fleet, which a start reads from the folder, the command line and the repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetTerms {
     pub name: String,
@@ -73,47 +73,48 @@ pub struct FleetTerms {
     pub remote: Option<Remote>,
     pub landing: LandingMode,
     pub land_checks: Vec<Check>,
-    /// Globs of ignored files that the clean checkout of a landing keeps.
+    /// Globs of ignored files that a landing's clean checkout keeps.
     pub land_keep: Vec<String>,
     pub keeps_branches: bool,
 }
 
-/// What all tasks of a fleet may use together.
+/// The limits on what all tasks of a fleet use together.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetLimits {
-    /// The maximum number of iterations at once; 0 leaves it to the machine, or to the executor.
+    /// The maximum number of iterations at once; 0 leaves it to the machine or the executor.
     pub slots: u32,
-    /// Millionths of a US dollar for all tasks together; 0 for an unlimited cost.
+    /// The cost limit of all tasks together, in millionths of a US dollar; 0 means no limit.
     pub max_cost_micros: u64,
-    /// The number of slots, if it was typed; otherwise a start uses the one in fleet.toml.
+    /// The two values as typed on the command line, if any; a start otherwise uses fleet.toml.
     pub typed_slots: Option<u32>,
     /// The cost limit, if it was typed, in millionths of a dollar.
     pub typed_max_cost_micros: Option<u64>,
 }
 
-/// How each new clone, and each checkout of a landing, is made ready.
+/// How each new clone, and each landing's checkout, is prepared.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CloneSetup {
-    /// Prepares each new clone, and each landing; with its time limit in seconds.
+    /// The command that prepares each new clone and each landing, and its time limit in seconds.
     pub setup: Option<String>,
     pub setup_timeout_s: u64,
-    /// The text of `.worktreeinclude` at the start.
+    /// The contents of `.worktreeinclude` at the start.
     pub include: Option<String>,
     /// The git configuration that a person agreed to.
     pub trusted: Option<GitBaseline>,
 }
 
-/// Who coordinates.
+/// The process that coordinates a fleet.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     pub host: String,
-    /// A random text written once into `$CREW_HOME`: two containers of one image differ in it.
+    /// A random string written once into `$CREW_HOME`; it distinguishes two containers of one
+    /// image.
     pub home: String,
     pub pid: i32,
     pub since: DateTime<Utc>,
 }
 
-/// How far a task is.
+/// The record of a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskRecord {
     #[serde(flatten)]
@@ -121,11 +122,11 @@ pub struct TaskRecord {
     /// The number of its newest attempt, counted from 1; 0 before the first.
     pub attempt: u32,
     pub state: TaskState,
-    /// The loop of its newest attempt, on whichever machine.
+    /// The loop of its newest attempt, on any machine.
     pub loop_id: Option<LoopId>,
-    /// What its iterations used, summed over all attempts, and what the next one resumes from.
+    /// The usage of all attempts, and what the next attempt resumes from.
     pub carried: Carried,
-    /// Millionths of a US dollar that are set aside while it runs.
+    /// The money set aside while it runs, in millionths of a US dollar.
     pub reserved_micros: u64,
     #[serde(flatten)]
     pub work: TaskWork,
@@ -135,90 +136,90 @@ pub struct TaskRecord {
     pub gone: u32,
     #[serde(flatten)]
     pub asked: TaskInput,
-    /// What it waits for, while it waits.
+    /// What a waiting task waits for.
     pub waits: Option<WaitsFor>,
-    /// When its state changed last.
+    /// When its state last changed.
     pub at: DateTime<Utc>,
 }
 
-/// What a person asked of a task, as far as its loop does not have it.
+/// A person's input to a task that its loop does not have yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskInput {
-    /// A person's request: a pause, or a cancel that is not carried out yet.
+    /// A pause, or a cancel that has not been carried out yet.
     pub request: Option<TaskRequest>,
-    /// Messages for its next iteration, as far as no loop has them.
+    /// Messages for its next iteration that no loop has yet.
     pub messages: Vec<String>,
-    /// How many of them are in the spec of the running attempt.
+    /// The number of messages in the running attempt's spec.
     pub given: usize,
-    /// Whether its next start accepts the tests that its agent left as the original ones.
+    /// Whether its next start accepts the tests as its agent left them as the original ones.
     pub accepts_test_changes: bool,
-    /// A person has resumed it since it ended: its next start resumes a loop that is over.
+    /// Whether a person has resumed it since it ended, so that its next start resumes a finished
+    /// loop.
     pub is_resumed: bool,
 }
 
-/// The part of a refused landing that the loop must settle.
+/// What the loop has to settle after a refused landing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusedLanding {
-    /// Why its landing sent it back; a task is sent back once.
+    /// Why its landing sent it back to its loop, which happens once.
     pub sent_back: Option<Refusal>,
-    /// Files that were in conflict then. Each must be resolved before it lands.
+    /// The files that were in conflict, each of which must be resolved before the task lands.
     pub conflicts: Vec<String>,
-    /// The checks of landings that its loop has, because a landing sent it back.
+    /// The landing checks that its loop also runs, because a landing sent it back.
     pub land_checks: Vec<Check>,
-    /// Whether its next start gets a new number in any case, because a landing sent it back.
+    /// Whether its next start gets a new number, because a landing sent it back.
     pub begins_anew: bool,
 }
 
 /// The commits of a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskWork {
-    /// The last commit that was fetched from one of its attempts: a new attempt starts from it, and
-    /// nothing else lands.
+    /// The last commit fetched from one of its attempts. A new attempt starts from it, and only it
+    /// lands.
     pub commit: Option<String>,
-    /// The newest commit that its attempt reported. Where it differs from `commit`, that has to be
-    /// fetched before the task lands or gets a new number.
+    /// The newest commit that its attempt reported. If it differs from `commit`, it must be fetched
+    /// before the task lands or gets a new number.
     pub tip: Option<String>,
     /// Whether the remote of the fleet lacks `commit`: an earlier start had another remote, or
     /// none.
     pub needs_push: bool,
-    /// The commit of the base that this contains, as far as is known.
+    /// The base commit that the work contains, if known.
     pub stands_on: Option<String>,
 }
 
-/// The text that a task works by, as far as it is recorded.
+/// What is recorded of a task's file and settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskText {
-    /// Fingerprint of its terms: prompt, options and setup.
+    /// A fingerprint of its prompt, options and setup.
     pub revision: String,
-    /// The agents that its loop has and how they are started: settings outside of the fleet may
-    /// change that.
+    /// Its loop's agents and how they are started, which settings outside the fleet may change.
     pub agents: String,
-    /// The limit of its iterations, for rows; 0 without one.
+    /// Its iteration limit, for display; 0 if there is none.
     pub max_iterations: u32,
 }
 
-/// Where a task is.
+/// The state of a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "is")]
 pub enum TaskState {
     /// Nothing works on it.
     #[default]
     Waiting,
-    /// An attempt has been handed to the executor, which calls it `job`; empty until that is known.
+    /// An attempt was submitted to the executor; `job` is its id, empty until it is known.
     Running { job: String, since: DateTime<Utc> },
-    /// Its loop is completed, and its branch is landed or waits for its turn.
+    /// Its loop is completed, and its branch is landing or waits for its turn.
     Landing(TaskEnding),
     /// Nothing works on it until it is resumed.
     Ended(TaskEnding),
 }
 
-/// What a person asked.
+/// A person's request to stop a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "what")]
 pub enum TaskRequest {
-    /// No iteration starts until it is resumed; `now` also ends the one that runs.
+    /// A pause: no iteration starts until it is resumed. `now` also ends the current one.
     Pause { now: bool },
-    /// The task ends.
+    /// A cancel: the task ends.
     Cancel { now: bool, by_agent: bool, reason: Option<String> },
 }
 
@@ -232,37 +233,37 @@ pub enum WaitsFor {
     Run,
     /// As many tasks run as there are slots.
     Slot,
-    /// A task that comes before it is not done yet.
+    /// An earlier task, which is not done yet.
     Task { task: TaskId },
-    /// A task that comes before it ended without being done, or is not there.
+    /// An earlier task, which ended without being done, or does not exist.
     Ended { task: TaskId },
-    /// A task that runs touches the same files: its globs and ours.
+    /// A running task that touches the same files, with its globs and ours.
     Files { task: TaskId, theirs: String, ours: String },
-    /// A share of the fleet's money: the rest is set aside for the tasks that run.
+    /// Money: the rest of the fleet's is set aside for running tasks.
     Money,
     /// A person's pause or cancel.
     Request { request: TaskRequest },
     /// Its file, which was there when the fleet was started.
     File,
-    /// Its work, which is still to be fetched from its clone.
+    /// Its work, which has not been fetched from its clone yet.
     Fetch,
-    /// git, the remote or the executor does not work.
+    /// git, the remote or the executor, which does not work.
     Trouble { why: String },
-    /// The coordinator ends, because of a signal.
+    /// The next start: the coordinator is ending because of a signal.
     Signal,
 }
 
 impl FleetRecord {
-    /// The record of a new fleet. `id` is random.
+    /// Creates the record of a new fleet. `id` is random.
     pub fn begin_fleet(terms: FleetTerms, id: String, holder: Holder, now: DateTime<Utc>) -> Self {
         let mut record = Self { id, started_at: now, ..Self::default() };
         record.take_up(terms, holder);
         record
     }
 
-    /// Takes the terms of a later start, which lifts what was asked for all tasks, and each pause.
-    /// Nothing of the old terms is kept: a record may come from a remote that others write. Where
-    /// the remote is another one, it lacks the work so far.
+    /// Adopts the terms of a later start, which lifts the request for all tasks and every pause.
+    /// Nothing of the old terms is kept: a record may come from a remote that others can write. A
+    /// different remote lacks the work so far.
     pub fn take_up(&mut self, terms: FleetTerms, holder: Holder) {
         self.schema = SCHEMA;
         env!("CARGO_PKG_VERSION").clone_into(&mut self.made_by);
@@ -275,8 +276,8 @@ impl FleetRecord {
         }
     }
 
-    /// Forgets which processes its attempts are: another home started them, and their clones,
-    /// reports and locks are there.
+    /// Forgets the processes of its attempts: another home started them, and has their clones,
+    /// reports and locks.
     pub fn forget_processes(&mut self) {
         let is_local = self.is_local();
         for task in self.tasks.values_mut() {
@@ -286,12 +287,12 @@ impl FleetRecord {
         }
     }
 
-    /// Reads a record. `name` and `away` are for the error: what it is, and how a broken one is put
-    /// out of the way.
+    /// Reads a record. `name` and `away` are for the error: what the record is, and how to move a
+    /// broken one away.
     ///
     /// # Errors
-    /// If a newer crew wrote it, if it is not a record, or if it has values that crew never writes:
-    /// names that git would take for something else, paths that leave their folder.
+    /// If a newer version of crew wrote it, if it is not a record, or if it has values that crew
+    /// never writes: names that git would misread, paths that leave their folder.
     pub fn read_record(name: &str, bytes: &[u8], away: &str) -> Result<Self> {
         #[derive(Deserialize)]
         struct Format {
@@ -328,54 +329,55 @@ impl FleetRecord {
             })
     }
 
-    /// The task of that name.
+    /// The task with this id.
     pub fn task(&self, id: &TaskId) -> Option<&TaskRecord> {
         self.tasks.get(id)
     }
 
-    /// Whether its attempts are processes of this machine.
+    /// Whether its attempts are processes on this machine.
     pub fn is_local(&self) -> bool {
         self.terms.executor == LOCAL
     }
 
-    /// The tasks that run, with the numbers of their attempts.
+    /// The running tasks, with the numbers of their attempts.
     pub fn running_attempts(&self) -> Vec<(TaskId, u32)> {
         let running = self.tasks.iter().filter(|(_, task)| task.is_running());
         running.map(|(id, task)| (id.clone(), task.attempt)).collect()
     }
 
-    /// What all tasks have used.
+    /// The usage of all tasks.
     pub fn spent(&self) -> Usage {
         let mut spent = Usage::default();
         self.tasks.values().for_each(|task| spent.add_usage(&task.carried.usage));
         spent
     }
 
-    /// The branch of an attempt.
+    /// The name of an attempt's branch.
     pub fn branch(&self, task: &TaskId, number: u32) -> String {
         task.branch_name(&self.terms.name, number)
     }
 
-    /// What a person calls a task.
+    /// A task's name with its fleet's, as a person types it.
     pub fn full_name(&self, task: &TaskId) -> String {
         format!("{}/{task}", self.terms.name)
     }
 
-    /// What was asked of a task, or of all; a cancel before a pause.
+    /// The request for a task, its own or that for all tasks; a cancel takes precedence over a
+    /// pause.
     pub fn request_of(&self, task: &TaskId) -> Option<&TaskRequest> {
         let own = self.tasks.get(task).and_then(|task| task.asked.request.as_ref());
         let both = [own, self.request.as_ref()].into_iter().flatten();
         both.min_by_key(|request| matches!(request, TaskRequest::Pause { .. }))
     }
 
-    /// The ending of a task with a cancel that is not carried out yet.
+    /// The ending of a task whose cancel has not been carried out yet.
     pub fn cancel_of(&self, task: &TaskId) -> Option<TaskEnding> {
         self.request_of(task)?.ending()
     }
 }
 
 impl TaskRecord {
-    /// A task on which nothing has worked yet.
+    /// Creates a task that no attempt has worked on yet.
     pub fn new(revision: &str, max_iterations: u32, now: DateTime<Utc>) -> Self {
         Self {
             at: now,
@@ -389,7 +391,7 @@ impl TaskRecord {
         matches!(self.state, TaskState::Running { .. })
     }
 
-    /// Whether nothing works on it, and it has not ended.
+    /// Whether it neither runs, lands nor has ended.
     pub fn is_waiting(&self) -> bool {
         self.state == TaskState::Waiting
     }
@@ -399,12 +401,12 @@ impl TaskRecord {
         if let TaskState::Ended(ending) = &self.state { Some(ending) } else { None }
     }
 
-    /// Where its work went.
+    /// Where its work has landed.
     pub fn landed(&self) -> Option<&Landed> {
         self.ending()?.landed.as_ref()
     }
 
-    /// Whether it is completed, and its work is where the tasks after it find it.
+    /// Whether it is completed, and its work is where later tasks find it.
     pub fn is_done(&self, landing: LandingMode) -> bool {
         let is_completed = self.ending().is_some_and(TaskEnding::is_completed);
         let is_there = match landing {
@@ -414,25 +416,25 @@ impl TaskRecord {
         is_completed && is_there
     }
 
-    /// Whether all that its attempt reported is in the repository and, where the fleet pushes, at
-    /// the remote.
+    /// Whether all that its attempt reported is in the repository and, if the fleet pushes, at the
+    /// remote.
     pub fn is_fetched(&self) -> bool {
         (self.work.tip.is_none() || self.work.tip == self.work.commit) && !self.work.needs_push
     }
 
-    /// The commit of completed work that the base lacks, as far as is known.
+    /// The commit of completed work that the base lacks, if known.
     pub fn work_not_on_main(&self) -> Option<String> {
         let is_on_main = matches!(self.landed(), Some(Landed::Main(_)));
         if is_on_main { None } else { self.work.commit.clone() }
     }
 
-    /// What it has cost at most, in millionths of a dollar, rounded up.
+    /// The upper bound of its cost so far, in millionths of a dollar, rounded up.
     pub fn cost(&self) -> u64 {
         self.carried.usage.cost_at_most().micros()
     }
 
-    /// Changes its state. Unless it runs, the money set aside is free again; once it has ended, its
-    /// request is done.
+    /// Changes its state. Releases the money set aside unless it runs, and drops its request once
+    /// it has ended.
     pub fn set(&mut self, state: TaskState, now: DateTime<Utc>) {
         (self.state, self.at, self.waits) = (state, now, None);
         if !self.is_running() {
@@ -443,18 +445,18 @@ impl TaskRecord {
         }
     }
 
-    /// Lets what its loop has completed wait for its turn to land.
+    /// Queues the work that its loop has completed for landing.
     pub fn land(&mut self, ending: TaskEnding, now: DateTime<Utc>) {
         self.set(TaskState::Landing(ending.for_landing()), now);
     }
 
-    /// How its loop has ended, while its work is landed or waits for its turn.
+    /// How its loop ended, while its work is landing or waits for its turn.
     pub fn landing(&self) -> Option<&TaskEnding> {
         if let TaskState::Landing(ending) = &self.state { Some(ending) } else { None }
     }
 
-    /// Forgives what ended it, as when a loop is resumed. With `accepts` the tests are taken as
-    /// they are now, and that its checks failed before no longer counts.
+    /// Resets what ended it, as when a loop is resumed. `accepts`: the tests count as original as
+    /// they are now, and earlier failures of its checks no longer count.
     pub fn try_again(&mut self, accepts: bool) {
         (self.gone, self.asked.is_resumed) = (0, true);
         self.asked.request = None;
@@ -467,8 +469,8 @@ impl TaskRecord {
         }
     }
 
-    /// Lets its loop settle why it did not land, which happens once. What the base brings changes
-    /// tests and check configuration, too.
+    /// Sends it back to its loop, once, to settle why it did not land. Merging the base also
+    /// changes tests and check configuration.
     pub fn send_back(&mut self, refusal: Refusal, now: DateTime<Utc>) {
         if let Refusal::Conflict(files) = &refusal {
             self.add_conflicts(files);
@@ -479,7 +481,7 @@ impl TaskRecord {
         self.set(TaskState::Waiting, now);
     }
 
-    /// Notes files that were in conflict.
+    /// Adds files that were in conflict.
     pub fn add_conflicts(&mut self, files: &[String]) {
         self.refused.conflicts =
             distinct_texts(self.refused.conflicts.drain(..).chain(files.iter().cloned()));
@@ -513,7 +515,7 @@ impl TaskRecord {
 }
 
 impl TaskRequest {
-    /// Whether it also ends the iteration that runs.
+    /// Whether it also ends the current iteration.
     pub fn is_now(&self) -> bool {
         let (Self::Pause { now } | Self::Cancel { now, .. }) = self;
         *now
@@ -531,7 +533,7 @@ impl TaskRequest {
         }
     }
 
-    /// How a cancel ends a task; `None` for a pause.
+    /// The ending of a cancelled task; `None` for a pause.
     pub fn ending(&self) -> Option<TaskEnding> {
         let Self::Cancel { by_agent, reason, .. } = self else { return None };
         let by = if *by_agent { Actor::Agent } else { Actor::User };
@@ -540,7 +542,7 @@ impl TaskRequest {
     }
 }
 
-/// The first of these strings that does not have its format, and what it should be.
+/// Describes the first of these strings that is not valid.
 fn find_odd<'text>(
     texts: impl IntoIterator<Item = &'text String>,
     has_form: fn(&str) -> bool,
@@ -560,12 +562,12 @@ fn is_inside(path: &str) -> bool {
     !path.contains('\0') && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
-/// Whether git reads it as the short name of a branch, and as nothing else.
+/// Whether git reads it as a branch's short name, and as nothing else.
 fn is_branch(text: &str) -> bool {
     is_ref_name(&format!("refs/heads/{text}")) && !text.split('/').any(|part| part.starts_with('-'))
 }
 
-/// Whether it can be a word of an executor's command; empty where the job is not known.
+/// Whether it can be an argument of an executor's command; empty if the job's id is unknown.
 fn is_job(text: &str) -> bool {
     let is_short = text.chars().count() <= JOB_CHARS;
     is_short && !text.starts_with('-') && !text.contains(|c: char| c.is_control() || c == ' ')

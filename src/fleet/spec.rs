@@ -1,6 +1,6 @@
-//! The messages between the coordinator and an attempt. A spec is all that the attempt needs: a
-//! file on this machine, or a part of the script for an executor. The attempt answers with reports:
-//! a file, or a ref at the remote.
+//! The messages between the coordinator and an attempt. A spec is all that an attempt needs: a file
+//! on this machine, or part of an executor's script. The attempt answers with reports: a file, or a
+//! ref at the remote.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -14,28 +14,29 @@ use engine::fleet::{Carried, FleetTask, Refusal, TaskId};
 use engine::record::{Contract, Limits, LoopId, ProcessIdentity, TaskOfFleet};
 use engine::text::variant_name;
 
-/// Between a failure and the next try, in seconds, and how often that is doubled.
+/// The pause after a first failure, in seconds, and how often it is doubled at most.
 const BACKOFF_S: i64 = 5;
 const BACKOFF_DOUBLED_MAX: u32 = 5;
 
-/// One attempt at one task.
+/// What one attempt at a task needs to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptSpec {
     pub task: TaskOfFleet,
-    /// Counted from 1; part of the branch's name, which fences an attempt that was given up.
+    /// Its number, counted from 1. As part of the branch's name it fences an attempt that was given
+    /// up.
     pub number: u32,
     /// `fleet/<fleet>/<task>/<number>`.
     pub branch: String,
     #[serde(flatten)]
     pub origin: CloneOrigin,
-    /// With the task's share of the money as its limit, and with the checks of a landing that sent
-    /// it back.
+    /// The loop's contract, limited to the task's share of the money, and with the landing checks
+    /// after a refused landing.
     pub contract: Contract,
     pub carried: Carried,
-    /// Why a landing sent it back: the base is merged into the branch before the loop begins.
+    /// Why a landing sent the task back: the base is merged into the branch before the loop begins.
     pub sent_back: Option<Refusal>,
     pub accepts_test_changes: bool,
-    /// A person has resumed the task since its loop ended.
+    /// Whether a person has resumed the task since its loop ended.
     pub is_resumed: bool,
     pub messages: Vec<String>,
     #[serde(flatten)]
@@ -47,22 +48,22 @@ pub struct AttemptSpec {
 /// How an attempt gets a slot.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlotTurn {
-    /// Slots of this machine; 0 where the executor gives the place.
+    /// The number of slots on this machine; 0 if the executor places the job.
     pub slots: u32,
     pub priority: u8,
 }
 
-/// The repository that a clone comes from, and the commits that it begins with.
+/// The repository that a clone is made from, and the commits that it begins with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CloneOrigin {
     pub source: Source,
     pub base: String,
-    /// The commit where it begins; `None`: the newest of the base.
+    /// The commit where it begins; `None` for the newest of the base.
     pub start: Option<String>,
-    /// The commit of the base that the work so far contains, as far as is known. It shows whether
-    /// the base was rewritten between two attempts.
+    /// The base commit that the work so far contains, if known. It shows whether the base was
+    /// rewritten between two attempts.
     pub stands_on: Option<String>,
-    /// The tasks whose work is merged into a first start, with their commits.
+    /// The earlier tasks whose work a first start merges, with their commits.
     pub before: Vec<(TaskId, String)>,
 }
 
@@ -76,7 +77,7 @@ pub enum Source {
     Remote { url: String },
 }
 
-/// How far an attempt is.
+/// An attempt's progress.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptReport {
     pub number: u32,
@@ -94,18 +95,18 @@ pub struct AttemptReport {
     pub at: DateTime<Utc>,
 }
 
-/// What an attempt does.
+/// What an attempt is doing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "does")]
 pub enum AttemptPhase {
-    /// Clone, include, setup, checks before the first iteration.
+    /// It makes the clone, and runs the setup and the checks before the first iteration.
     #[default]
     Preparing,
-    /// In the queue for a slot.
+    /// It waits in the queue for a slot.
     Queued,
-    /// An iteration.
+    /// It runs an iteration.
     Running { slot: Option<u32>, since: DateTime<Utc> },
-    /// For a rate window or after an outage.
+    /// It waits for a rate limit or after an outage.
     Waiting { until: Option<DateTime<Utc>>, why: String },
 }
 
@@ -119,93 +120,93 @@ pub enum AttemptEnd {
     Paused,
     /// A signal ended it; the loop can be resumed.
     Interrupted,
-    /// It could not begin or continue. With `needs_person` another try is useless.
+    /// It could not begin or continue. With `needs_person` another try would be useless.
     Failed { reason: TaskReason, needs_person: bool },
 }
 
-/// A task as its file is now.
+/// A task as its file now describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DescribedTask {
     pub task: FleetTask,
     pub contract: Contract,
 }
 
-/// What the coordinator knows beside the record; none of it outlives the process.
+/// What the coordinator knows besides the record. None of it outlives the process.
 #[derive(Debug, Default)]
 pub struct Coordination {
-    /// Sorted by when they start.
+    /// The tasks, sorted by when they start.
     pub described: Vec<DescribedTask>,
-    /// Whether the folder was read: nothing starts, lands or finishes before.
+    /// Whether the folder has been read: nothing starts, lands or finishes before that.
     pub has_begun: bool,
     /// The newest report of each running attempt.
     pub reports: BTreeMap<TaskId, AttemptReport>,
-    /// The running tasks that continue where they report a pause: it was lifted before that, or it
-    /// was for a new share of the fleet's money. With the iterations that each had finished then: a
+    /// The running tasks that continue after they report a pause: it has been lifted, or it was for
+    /// a new share of the fleet's money. Each with the iterations that it had finished then: a
     /// pause ends the one in progress.
     pub to_continue: BTreeMap<TaskId, u32>,
     /// The tasks whose newest attempt has its clone on this machine. The coordinator fills it at
-    /// the start, and takes out what it finds gone.
+    /// the start, and removes clones that are gone.
     pub clones: BTreeSet<TaskId>,
-    /// Why nothing starts, by the part that does not work.
+    /// Why nothing starts, keyed by the part that does not work.
     pub troubles: BTreeMap<&'static str, String>,
     pub stop: StopCause,
     /// The task that is being landed.
     pub landing: Option<TaskId>,
-    /// Slots of this machine, or the most jobs at once.
+    /// The number of slots on this machine, or the maximum number of jobs at once.
     pub slots: usize,
     pub backoffs: Backoffs,
     /// The tasks whose work is being fetched, with what their attempts had reported then.
     pub fetching: BTreeMap<TaskId, Option<String>>,
 }
 
-/// Why the coordinator is about to end.
+/// Why the coordinator stops.
 #[derive(Debug, Default)]
 pub struct StopCause {
-    /// How many signals have come.
+    /// The number of signals received.
     pub signals: u32,
-    /// Whether the terminal was closed: jobs elsewhere are not waited for.
+    /// Whether the terminal was closed, so that jobs elsewhere are not waited for.
     pub is_hangup: bool,
-    /// Why the coordinator gave up, where it did: the executor takes nothing.
+    /// Why the coordinator gave up on the executor, if it did.
     pub gave_up: Option<String>,
 }
 
-/// What failed last, and is tried again later.
+/// The failed operations that are retried later.
 #[derive(Debug, Default)]
 pub struct Backoffs {
-    /// Attempts in a row that the executor did not take.
+    /// Attempts in a row that the executor refused.
     pub starts: Backoff,
-    /// Landings in a row that could not be tried.
+    /// Landings in a row that could not be carried out.
     pub landings: Backoff,
-    /// How often in a row a task's commits could not be brought.
+    /// How often in a row a task's commits could not be fetched.
     pub fetches: BTreeMap<TaskId, Backoff>,
     /// The pauses between two fetches; the same for all tasks.
     pub fetch_pause: Backoff,
-    /// How often in a row the end of a task's job could not be asked for.
+    /// How often in a row a task's job could not be cancelled.
     pub ends: BTreeMap<TaskId, Backoff>,
 }
 
-/// How long something that failed is not tried again.
+/// The pause before a failed operation is retried.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Backoff {
-    /// How often in a row it failed.
+    /// The number of failures in a row.
     pub times: u32,
     pub until: Option<DateTime<Utc>>,
 }
 
 impl AttemptReport {
-    /// Whether its loop has what the spec gives it, and takes requests.
+    /// Whether its loop has everything from the spec, and accepts requests.
     pub fn has_loop(&self) -> bool {
         self.loop_id.is_some() && self.phase != AttemptPhase::Preparing
     }
 
-    /// Whether it waits for the model's service, or after an outage.
+    /// Whether the attempt waits for the model's service, or after an outage.
     pub fn is_waiting(&self) -> bool {
         matches!(self.phase, AttemptPhase::Waiting { .. })
     }
 }
 
 impl TaskRecord {
-    /// Applies a report, and returns whether it finished an iteration. The usage never falls,
+    /// Applies a report, and returns whether it finished an iteration. Usage never decreases,
     /// whatever a report says.
     pub fn take_report(&mut self, report: &AttemptReport) -> bool {
         let (completed, known) = (report.carried.completed, self.carried.completed);
@@ -223,7 +224,7 @@ impl TaskRecord {
         completed > known
     }
 
-    /// The first of these limits that it has used up, by its name in files.
+    /// The first of these limits that the task has used up, by its name in files.
     pub fn spent_limit(&self, limits: &Limits) -> Option<&'static str> {
         let Carried { completed, awake_ms, usage, .. } = &self.carried;
         let mut names = LimitName::BOUNDS.into_iter();
@@ -246,7 +247,7 @@ impl Coordination {
 }
 
 impl DescribedTask {
-    /// Its agents and their command lines, as one string.
+    /// Its agents and how they are started, as one string.
     pub fn agent_names(&self) -> String {
         let Some(run) = &self.contract.run else { return String::new() };
         let commands: Vec<_> = run.agents().map(|agent| &agent.command).collect();
@@ -264,7 +265,7 @@ impl Backoff {
         self.until = Some(now + TimeDelta::seconds(wait));
     }
 
-    /// Whether it is too early for the next try. Setting the clock back does not prolong the wait.
+    /// Whether it is too early for the next try. Setting the clock back does not prolong the pause.
     pub fn is_active(&self, now: DateTime<Utc>) -> bool {
         let longest = TimeDelta::seconds(BACKOFF_S << BACKOFF_DOUBLED_MAX);
         self.until.is_some_and(|until| now < until && until - now <= longest)
@@ -272,9 +273,9 @@ impl Backoff {
 }
 
 impl FleetRecord {
-    /// The spec of an attempt at a task as it is now, once `step` has started it. `None` if its
-    /// file is gone. With a share of the fleet's money that is the task's limit; after a refused
-    /// landing its checks are the loop's too.
+    /// Builds the spec of an attempt that `step` has started. `None` if the task's file is gone. A
+    /// share of the fleet's money becomes the task's limit; after a refused landing the landing
+    /// checks are added.
     pub fn spec_of(
         &self,
         coordination: &Coordination,
@@ -291,7 +292,7 @@ impl FleetRecord {
             let checks = terms.land_checks.iter().filter(|check| !own.checks.contains(check));
             contract.checks.extend(checks.cloned());
         }
-        // What starts from its own work has that of the tasks before it.
+        // A task's own work already contains that of earlier tasks.
         let after: &[TaskId] = if task.work.commit.is_none() { &described.after } else { &[] };
         let before = after.iter();
         let before = before.filter_map(|id| Some((id.clone(), self.task(id)?.work_not_on_main()?)));

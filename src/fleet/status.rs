@@ -1,6 +1,6 @@
-//! How a fleet is doing, as one value: how many tasks are where, what was spent, a row for each
-//! task, what needs a person first, and what that person types. The page fits a screen, however
-//! many tasks there are: what has no room is left out from below, and is counted.
+//! The status of a fleet as one value: task counts, money spent, a row for each task, what needs a
+//! person first, and what that person types. The page fits a screen, however many tasks there are:
+//! rows without room are left out from the bottom, and counted.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -31,9 +31,9 @@ use engine::view::usage_value;
 use world::clock;
 use world::store::Home;
 
-/// The fewest ended tasks from which the time of the others is estimated.
+/// The minimum number of ended tasks for an estimate of the remaining time.
 const ESTIMATE_LEAST: usize = 2;
-/// What is counted of the tasks: those that are completed by where their work is.
+/// The names of the task counts; completed tasks are split by where their work is.
 const COUNTED: [&str; 8] =
     ["total", "landed", "requested", "completed", "running", "waiting", "needs_you", "cancelled"];
 
@@ -46,33 +46,34 @@ const TEMPLATE: &str = include_str!("status.j2");
 #[derive(Debug)]
 pub struct FleetStatus<'a> {
     record: &'a FleetRecord,
-    /// How many tasks are where, by words of [`COUNTED`]; all but the total add up to it.
+    /// The number of tasks by each word of [`COUNTED`]; all others add up to the total.
     counts: BTreeMap<&'static str, usize>,
-    /// Milliseconds since its start; up to its last end, once no task is open.
+    /// Milliseconds since its start, up to its last end once no task is open.
     elapsed_ms: u64,
-    /// Milliseconds that the open tasks still need, as far as the ended ones show.
+    /// Milliseconds that the open tasks still need, estimated from the ended ones.
     left_ms: Option<u64>,
-    /// The command for the oldest thing that needs a person, or else the one that continues.
+    /// The command for the oldest thing that needs a person, otherwise the one that continues the
+    /// fleet.
     next: Option<String>,
     /// Sorted by group. Tasks that need a person are sorted by age, the oldest first; tasks that
     /// are over, the newest first.
     tasks: Vec<TaskStatus<'a>>,
 }
 
-/// What a person does about a task, in the order of the page.
+/// The groups of tasks on the page, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StatusGroup {
-    /// It ended undone, and not because a person ended it.
+    /// It ended without being done, and not because a person cancelled it.
     NeedsYou,
     Running,
     Waiting,
-    /// It is completed, wherever its work went.
+    /// It is completed, wherever its work is.
     Done,
     Cancelled,
 }
 
-/// What a task does, or how it ended, in one or two words.
+/// What a task is doing, or how it ended, in one or two words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum TaskWord {
     Paused,
@@ -104,21 +105,21 @@ impl Serialize for TaskWord {
     }
 }
 
-/// One task: a row of the page, and its part of `--json`. Every key is always present, and null if
-/// there is no value.
+/// The status of one task: a row of the page, and an object of `--json`. Every key is always
+/// present, and null if there is nothing to say.
 #[derive(Debug, Serialize)]
 struct TaskStatus<'a> {
     task: &'a TaskId,
     group: StatusGroup,
     /// One or two words: `conflict`, `test changes`, `runs`, `waits`, `landed`.
     what: TaskWord,
-    /// Why, or what it does or waits for, in full.
+    /// The reason, or what it does or waits for, in full.
     #[serde(rename = "why")]
     news: String,
     waits: Option<WaitsFor>,
-    /// Until when it waits for the model's service; `None` if it does not.
+    /// When its wait for the model's service ends; `None` if it does not wait.
     until: Option<DateTime<Utc>>,
-    /// When its state changed last, or its iteration began.
+    /// When its state last changed, or its iteration began.
     since: DateTime<Utc>,
     #[serde(flatten)]
     end: EndStatus<'a>,
@@ -130,10 +131,10 @@ struct TaskStatus<'a> {
     progress: TaskProgress<'a>,
 }
 
-/// How far a task is.
+/// The progress of a task.
 #[derive(Debug, Serialize)]
 struct TaskProgress<'a> {
-    /// The iteration that runs or is next; the last one for a task that is not worked on.
+    /// The current or next iteration; the last one for a task that nothing works on.
     iteration: u32,
     max_iterations: u32,
     last: String,
@@ -160,7 +161,7 @@ struct WorkStatus<'a> {
     attempt: u32,
     branch: Option<String>,
     commit: Option<&'a str>,
-    /// Whether its attempt has reported commits that were not fetched, or not pushed, yet.
+    /// Whether its attempt has reported commits that have not been fetched or pushed yet.
     is_behind: bool,
 }
 
@@ -179,8 +180,8 @@ fn usage_json<S: Serializer>(used: &Usage, to: S) -> Result<S::Ok, S::Error> {
 }
 
 impl<'a> FleetStatus<'a> {
-    /// How a fleet of this machine is now, by the reports of the attempts that run here. An attempt
-    /// whose process is gone waits for the next coordinator.
+    /// Reads the current status of a fleet on this machine, including the reports of attempts
+    /// running here. An attempt whose process is gone waits for the next coordinator.
     pub fn read_status(home: &Home, record: &'a FleetRecord) -> Self {
         let files = FleetFiles::new(home, &record.terms.name);
         let is_coordinated = store::is_coordinated(home, &record.terms.name);
@@ -199,7 +200,7 @@ impl<'a> FleetStatus<'a> {
         Self::from_plan(record, &reports, &plan, clock::now().wall)
     }
 
-    /// Counts and sorts. A task that waits by the plan waits, whatever the record says.
+    /// Counts and sorts the tasks. The plan overrides the record for waiting tasks.
     fn from_plan(
         record: &'a FleetRecord,
         reports: &BTreeMap<TaskId, AttemptReport>,
@@ -239,18 +240,19 @@ impl<'a> FleetStatus<'a> {
         Self { record, counts, elapsed_ms, left_ms, next, tasks }
     }
 
-    /// Whether nothing runs, and nothing would start if a coordinator had the fleet.
+    /// Whether nothing runs, and nothing would start under a coordinator.
     pub fn is_over(&self) -> bool {
         !self.tasks.iter().any(TaskStatus::continues)
     }
 
-    /// The status with the row of this task alone.
+    /// Keeps only the row of this task.
     pub fn with_only(mut self, id: &TaskId) -> Self {
         self.tasks.retain(|row| row.task == id);
         self
     }
 
-    /// How a task is in one line: "waits: after vat", "conflict: src/pay.rs changed on main too".
+    /// The status of a task in one line: "waits: after vat", "conflict: src/pay.rs changed on main
+    /// too".
     pub fn line_of(&self, id: &TaskId) -> String {
         let row = self.tasks.iter().find(|row| row.task == id);
         row.map_or_else(String::new, |row| {
@@ -259,8 +261,9 @@ impl<'a> FleetStatus<'a> {
     }
 }
 
-/// What `crew fleet status --json` prints: every key is always there, and null where there is
-/// nothing to say. The remote goes by its name: its address may hold a password.
+/// Serializes what `crew fleet status --json` prints. Every key is always present, and null if
+/// there is nothing to say. The remote is given by name, because its address may contain a
+/// password.
 impl Serialize for FleetStatus<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let terms = &self.record.terms;
@@ -378,40 +381,40 @@ impl<'a> TaskStatus<'a> {
             }
             _ => None,
         };
-        // The word before it says the kind already.
+        // The word before it already says the kind.
         let why = ending_of(self.task).map(|ending| ending.reason.without_its_kind());
         let news = render_template(context! {
             row => self, phase, before, why,
             request => record.request_of(self.task),
-            paused => paused_news(record, self.task),
-            lacks => missing_loop(record),
+            paused => resume_command(record, self.task),
+            lacks => missing_step(record),
             run => record.terms.run_command(),
             is_any_running => record.tasks.values().any(TaskRecord::is_running),
         });
         match self.waits {
             Some(WaitsFor::Fetch) => news,
             _ if self.work.is_behind => {
-                format!("{news} · its newest commit is not {} yet", missing_loop(record))
+                format!("{news} · its newest commit is not {} yet", missing_step(record))
             }
             _ => news,
         }
     }
 
-    /// Whether it runs, or would start if a coordinator had the fleet.
+    /// Whether it runs, or would start under a coordinator.
     fn continues(&self) -> bool {
         let waits =
             self.waits.as_ref().is_some_and(|wait| wait.ends_by_itself() || *wait == WaitsFor::Run);
         self.group == StatusGroup::Running || waits
     }
 
-    /// What a person types because of it, and how much later than because of another task; `None`
-    /// if it needs no person.
+    /// The command that a person types for this task, and its rank among those of all tasks, lowest
+    /// first; `None` if it needs no person.
     fn next(&self, record: &FleetRecord) -> Option<(u8, Option<String>)> {
         let (task, FleetRecord { terms, .. }) = (self.task, record);
         let resume = |task| Some(format!("crew resume {}", record.full_name(task)));
         let is_answered = record.task(task).is_some_and(|task| !task.asked.messages.is_empty());
         Some(match (self.group, &self.waits) {
-            // What was interrupted only has to continue.
+            // An interrupted task only has to continue.
             (StatusGroup::NeedsYou, _)
                 if is_answered || self.end.outcome == Some(Outcome::Interrupted) =>
             {
@@ -423,7 +426,7 @@ impl<'a> TaskStatus<'a> {
             (_, Some(waits)) if *waits == WaitsFor::Run || waits.is_cancel() => {
                 (2, Some(terms.run_command()))
             }
-            _ if self.what == TaskWord::Paused => (3, Some(paused_news(record, task))),
+            _ if self.what == TaskWord::Paused => (3, Some(resume_command(record, task))),
             _ if self.continues() => (4, None),
             (_, Some(WaitsFor::Ended { task })) => (5, resume(task)),
             (_, Some(WaitsFor::Money)) => {
@@ -444,8 +447,8 @@ fn render_template(values: Value) -> String {
     text.map_or_else(|error| format!("{error:#}"), |text| text.trim_end().to_owned())
 }
 
-/// The command that ends the pause of a task: of it alone, or of its fleet.
-fn paused_news(record: &FleetRecord, task: &TaskId) -> String {
+/// The command that ends the pause of a task or of its whole fleet.
+fn resume_command(record: &FleetRecord, task: &TaskId) -> String {
     let is_alone = record.request.is_none();
     let name = if is_alone { record.full_name(task) } else { record.terms.name.clone() };
     format!("crew resume {name}")
@@ -474,12 +477,12 @@ fn phase_words(
     }
 }
 
-/// What work lacks that an attempt has reported.
-fn missing_loop(record: &FleetRecord) -> &'static str {
+/// What is still missing for reported work: a fetch or a push.
+fn missing_step(record: &FleetRecord) -> &'static str {
     if record.is_local() && record.terms.remote.is_some() { "pushed" } else { "fetched" }
 }
 
-/// The group of a task that ended so, and the word for it.
+/// The group of a task with this ending, and the word for it.
 fn ended_group(ending: &TaskEnding) -> (StatusGroup, TaskWord) {
     let (group, word) = match (ending.outcome, &ending.landed, ending.reason.kind()) {
         (Outcome::Completed, Some(Landed::Main(_)), _) => (StatusGroup::Done, "landed"),
@@ -495,8 +498,9 @@ fn ended_group(ending: &TaskEnding) -> (StatusGroup, TaskWord) {
     (group, TaskWord::Ended(word))
 }
 
-/// The remaining work, shared by the tasks that run: each needs as long as the ended ones did on
-/// average. A task that waits for a person is not counted, because nobody knows when it starts.
+/// The remaining time, shared by the running tasks: each open task takes as long as the ended ones
+/// did on average. A task that waits for a person is not counted, because it is unknown when it
+/// starts.
 fn remaining_ms(tasks: &[TaskStatus<'_>], now: DateTime<Utc>) -> Option<u64> {
     let over = tasks.iter().filter(|row| row.end.outcome.is_some() && row.progress.elapsed_ms > 0);
     let worked: Vec<u64> = over.map(|row| row.progress.elapsed_ms).collect();
@@ -517,12 +521,12 @@ fn remaining_ms(tasks: &[TaskStatus<'_>], now: DateTime<Utc>) -> Option<u64> {
     Some(left / running).filter(|left| *left > 0)
 }
 
-/// Milliseconds; none where a clock went backwards.
+/// Milliseconds between two times; 0 if a clock went backwards.
 fn ms_between(from: DateTime<Utc>, to: DateTime<Utc>) -> u64 {
     u64::try_from((to - from).num_milliseconds()).unwrap_or_default()
 }
 
-/// What needs a person comes first, before anything else costs more.
+/// The next command: what needs a person comes first, before anything else costs more.
 fn next(record: &FleetRecord, tasks: &[TaskStatus<'_>]) -> Option<String> {
     let commands = tasks.iter().filter_map(|row| row.next(record));
     commands.min_by_key(|(later, _)| *later)?.1

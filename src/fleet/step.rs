@@ -1,5 +1,5 @@
 //! The next effects of a coordinator, as a pure function of its record and an event. Nothing here
-//! knows a file, a clock, git or a process.
+//! uses files, clocks, git or processes.
 
 pub mod events;
 pub mod lines;
@@ -18,24 +18,23 @@ pub use super::spec::{Backoff, Coordination, DescribedTask};
 use engine::fleet::{LandingMode, Refusal, TaskId};
 use engine::record::Outcome;
 
-/// How often in a row a task's process may be gone without an iteration to show for it.
+/// How often in a row a task's process may disappear without a finished iteration.
 const GONE_MAX: u32 = 3;
 /// How often in a row the executor may refuse a job.
 const NOT_STARTED_MAX: u32 = 5;
-/// How often in a row a landing may fail for a reason that crew does not know.
+/// How often in a row a landing may fail for a reason unknown to crew.
 const LANDING_FAILURES_MAX: u32 = 5;
-/// The name of the trouble while nothing can be fetched.
+/// The name of the trouble that nothing can be fetched.
 const FETCH: &str = "fetch";
-/// How often in a row the commits of a task may not be found where it worked.
+/// How often in a row fetching a task's commits may fail because of its clone or branch.
 const FETCH_FAILURES_MAX: u32 = 5;
 
-/// Applies an event of `now` and returns the effects, to be carried out in turn. A `Tick` looks at
-/// each task and decides what starts, lands and is fetched, once for all events before it.
+/// Applies an event at `now` and returns the effects, to be carried out in order. A `Tick` decides
+/// what starts, lands and is fetched, once for all events before it.
 ///
-/// A coordinator that begins first reports what it finds out about attempts of an earlier one,
-/// those that run excepted, and then describes the folder. `Start` is answered by `Started` or
-/// `NotStarted`; `Fetch` by `Fetched` or `FetchFailed`; a landing by one of its three results, also
-/// after `End`.
+/// A new coordinator first reports what it finds out about an earlier one's attempts, except
+/// running ones, and then describes the folder. `Start` is answered by `Started` or `NotStarted`;
+/// `Fetch` by `Fetched` or `FetchFailed`; a landing by one of its three results, also after `End`.
 pub fn step_fleet(
     record: &mut FleetRecord,
     coordination: &mut Coordination,
@@ -51,7 +50,7 @@ pub fn step_fleet(
     turn.effects
 }
 
-/// One step, which follows from one event.
+/// One step, with its record and its effects so far.
 pub(super) struct Turn<'a> {
     record: &'a mut FleetRecord,
     coordination: &'a mut Coordination,
@@ -108,8 +107,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Applies a rule to a task and saves the task if that changed it. In the fleet's record the
-    /// rule sees the task as it was before.
+    /// Applies a rule to a task and stores the task if the rule changed it. In the fleet's record
+    /// the rule finds the task as it was before.
     pub(super) fn update<T>(
         &mut self,
         id: &TaskId,
@@ -125,7 +124,7 @@ impl Turn<'_> {
         }
     }
 
-    /// The tasks of this kind.
+    /// The ids of the tasks that satisfy `is_one`.
     pub(super) fn tasks_where(&self, is_one: fn(&TaskRecord) -> bool) -> Vec<TaskId> {
         let tasks = self.record.tasks.iter().filter(|(_, task)| is_one(task));
         tasks.map(|(id, _)| id.clone()).collect()
@@ -157,7 +156,7 @@ impl Turn<'_> {
         self.effects.push(Effect::Pass { task: id.clone(), request });
     }
 
-    /// Has a task continue where it reports a pause of the iteration that it is in.
+    /// Makes a task continue once it reports the pause that ends its current iteration.
     pub(super) fn continue_after_a_pause(&mut self, id: &TaskId) {
         let done = self.coordination.reports.get(id).map_or(0, |report| report.carried.completed);
         self.coordination.to_continue.insert(id.clone(), done);
@@ -208,7 +207,7 @@ impl Turn<'_> {
         let (rested, had_loop) =
             before.map_or((false, false), |report| (report.is_waiting(), report.has_loop()));
         let is_further = task.take_report(&report);
-        // A short iteration may be over, and its loop too, before its start was read.
+        // A short iteration, and its loop too, may be over before its start was read.
         if rested && !report.is_waiting() && (report.end.is_none() || is_further) {
             self.say(FleetLine::Resumes { task: id.clone() });
         }
@@ -229,7 +228,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Passes on the requests that came before the loop began.
+    /// Passes on requests that came before the loop began.
     fn loop_begins(&mut self, id: &TaskId, task: &mut TaskRecord) {
         (task.asked.accepts_test_changes, task.asked.is_resumed) = (false, false);
         let given = std::mem::take(&mut task.asked.given);
@@ -244,7 +243,7 @@ impl Turn<'_> {
     }
 
     /// Applies the end of an attempt. A cancel ends the task, unless its work is completed and does
-    /// not land. A loop that did not settle a refused landing leaves that to a person.
+    /// not land. If the loop did not settle a refused landing, a person must.
     fn attempt_ended(&mut self, id: &TaskId, task: &mut TaskRecord, number: u32, end: AttemptEnd) {
         if !task.is_running() || task.attempt != number {
             return;
@@ -252,9 +251,9 @@ impl Turn<'_> {
         let report = self.coordination.reports.remove(id);
         let asked = self.record.request_of(id).cloned();
         let (cancel, is_signal) = (self.record.cancel_of(id), self.coordination.stop.signals > 0);
-        // A start lifts each pause, also one that is found before the folder is read.
+        // A start lifts every pause, even one found before the folder is read.
         let done = report.map_or(0, |report| report.carried.completed);
-        // One that comes iterations later is another pause.
+        // A pause that comes iterations later is a different one.
         let lifted = self.coordination.to_continue.remove(id).is_some_and(|then| done <= then + 1);
         let continues = lifted || !self.coordination.has_begun;
         let is_expected = continues || is_signal || asked.is_some();
@@ -271,8 +270,7 @@ impl Turn<'_> {
             }
             (AttemptEnd::Ended(ending), ..) => self.end(id, task, ending),
             (AttemptEnd::Paused, ..) => {
-                // A loop that neither a request nor a signal has paused was paused by a person on
-                // its own.
+                // If neither a request nor a signal paused the loop, a person paused it directly.
                 if !is_expected {
                     task.asked.request = Some(TaskRequest::Pause { now: false });
                 }
@@ -290,8 +288,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Frees a task whose process is gone, or could not work; one for which that happens again and
-    /// again ends. It does not count where crew ended the process, or never handed it over.
+    /// Lets a task wait again after its process disappeared or failed, or ends it after too many
+    /// times in a row. It does not count if crew ended the process or never submitted it.
     fn take_loss(&mut self, id: &TaskId, task: &mut TaskRecord, reason: TaskReason) {
         let was_started = matches!(&task.state, TaskState::Running { job, .. } if !job.is_empty());
         let is_asked = self.coordination.stop.signals > 0 || self.record.request_of(id).is_some();
@@ -304,7 +302,7 @@ impl Turn<'_> {
         self.say(FleetLine::Gone { task: id.clone(), why: reason.to_string() });
     }
 
-    /// Notes that a landing is over. Returns the loop's ending if the task still waits for it.
+    /// Records that a landing is over. Returns the loop's ending if the task was still landing.
     fn landing_over(&mut self, id: &TaskId, task: &TaskRecord) -> Option<TaskEnding> {
         self.coordination.landing.take_if(|landing| landing == id);
         task.landing().cloned()
@@ -319,8 +317,8 @@ impl Turn<'_> {
         self.end(id, task, TaskEnding { landed: Some(landed), ..ending });
     }
 
-    /// Applies a refusal: the task goes back to its loop once, if that has an iteration left to
-    /// settle it. A cancel ends the task.
+    /// Applies a refusal: the task goes back to its loop once, if an iteration is left to settle
+    /// it. A cancel ends the task.
     fn take_refusal(&mut self, id: &TaskId, task: &mut TaskRecord, refusal: Refusal) {
         let Some(TaskEnding { proof, .. }) = self.landing_over(id, task) else { return };
         self.coordination.backoffs.landings = Backoff::default();
@@ -339,13 +337,13 @@ impl Turn<'_> {
             let resume = format!("crew resume {}", self.record.full_name(id));
             unsettled = Some(Unsettled::LimitUsedUp { limit: limit.to_owned(), resume });
         }
-        // With the proof of its loop, whose remaining work is to land.
+        // Keep the loop's proof: only the landing remains to be done.
         let ending = refused_ending(&refusal, unsettled);
         task.refused.sent_back = Some(refusal);
         self.end(id, task, TaskEnding { proof, ..ending });
     }
 
-    /// Tries a failed landing again later, unless that is useless.
+    /// Retries a failed landing later, unless that is useless.
     fn landing_failed(&mut self, id: &TaskId, task: &mut TaskRecord, failure: (String, bool)) {
         let (why, is_final) = failure;
         let Some(TaskEnding { proof, .. }) = self.landing_over(id, task) else { return };
@@ -391,8 +389,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Asks for what was reported and not fetched yet. What is only in a clone that is gone is
-    /// lost: completed work is done again from the last commit that was fetched.
+    /// Fetches all work that was reported and not fetched yet. Work that was only in a clone that
+    /// is gone is lost: the task continues from the last commit fetched.
     fn fetch_all(&mut self) {
         if self.coordination.backoffs.fetch_pause.is_active(self.now) {
             return;
@@ -403,7 +401,7 @@ impl Turn<'_> {
         }
         for id in those {
             let Coordination { fetching, backoffs, troubles, clones, .. } = &*self.coordination;
-            // Where all of them may fail, one finds out.
+            // If all of them may fail, one fetch is enough to find out.
             let is_enough = troubles.contains_key(FETCH) && !fetching.is_empty();
             let is_held = backoffs.fetches.get(&id).is_some_and(|tries| tries.is_active(self.now));
             if is_enough || is_held || fetching.contains_key(&id) {
@@ -429,8 +427,8 @@ impl Turn<'_> {
         }
     }
 
-    /// What its agent commits beyond what was reported is fetched along. What comes after the end
-    /// of a completed loop is not what its checks have seen.
+    /// Applies a fetched commit. Commits beyond those reported are accepted, except after a
+    /// completed loop, whose checks have not seen them.
     fn take_work(&mut self, id: &TaskId, task: &mut TaskRecord, commit: String) {
         self.set_trouble(FETCH, None);
         let asked = self.coordination.fetching.remove(id).flatten();
@@ -448,9 +446,9 @@ impl Turn<'_> {
         (task.work.commit, task.work.needs_push) = (Some(commit), false);
     }
 
-    /// What is wrong with one clone concerns its task alone: it is tried again, and ends the task
-    /// in the end. What works in it may still correct that, or reports that it cannot. What the
-    /// remote refuses it may take later: that is tried until then, or until the task is cancelled.
+    /// Applies a failed fetch. A fault of one clone concerns only its task: it is retried, and
+    /// finally ends the task. An attempt running there may still correct it. A push that the remote
+    /// refuses is retried until it succeeds or the task is cancelled.
     fn fetch_failed(
         &mut self,
         id: &TaskId,
@@ -486,7 +484,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Starts the landing of the next task: the one that was completed first.
+    /// Starts landing the task that was completed first.
     fn land_next(&mut self) {
         let Coordination { troubles, stop, landing, backoffs, .. } = &*self.coordination;
         let is_held = stop.signals > 0 || backoffs.landings.is_active(self.now);
@@ -500,7 +498,7 @@ impl Turn<'_> {
         let next = open.min_by_key(|(_, task)| task.at).map(|(id, _)| id.clone());
         let Some(task) = next else { return };
         self.coordination.landing = Some(task.clone());
-        // The record has to say so before anything lands.
+        // The record must say so before anything lands.
         self.is_changed = true;
         self.say(FleetLine::Lands { task: task.clone() });
         self.effects.push(match self.record.terms.landing {
@@ -549,8 +547,8 @@ impl Turn<'_> {
         if landing.is_some() || (runs && (self.record.is_local() || !stop.is_hangup)) {
             return false;
         }
-        // Another machine may continue the fleet, and has only what was fetched. What has failed
-        // is not waited for.
+        // Another machine may continue the fleet, and has only what was fetched. Failed fetches are
+        // not waited for.
         let is_over =
             tasks.clone().all(|(id, task)| task.is_fetched() || backoffs.fetches.contains_key(id));
         if stop.signals == 1 && troubles.is_empty() && !is_over {
@@ -567,7 +565,7 @@ impl Turn<'_> {
     }
 }
 
-/// The end of a task whose landing was refused. What its check printed is in the record already.
+/// The ending of a task whose landing was refused. The record already contains the check's output.
 fn refused_ending(refusal: &Refusal, unsettled: Option<Unsettled>) -> TaskEnding {
     let refusal = refusal.without_output();
     TaskEnding::new(Outcome::Blocked, TaskReason::Refused { refusal, unsettled })

@@ -1,7 +1,7 @@
 //! Stores the record of a fleet: in a file here, and with a remote also in a ref there, as the
-//! message of a commit. The coordinator alone writes both. A lock here and a compare-and-swap there
-//! keep a second coordinator out; one that lost the ref writes nothing more. Other commands read
-//! the file, and leave requests in a folder.
+//! message of a commit. Only the coordinator writes both. A lock here and a compare-and-swap there
+//! keep a second coordinator out; one that has lost the ref writes nothing more. Other commands
+//! read the file and leave requests in a folder.
 
 pub mod remote_refs;
 pub mod requests;
@@ -33,13 +33,13 @@ use world::{env, fault, host};
 
 /// The maximum number of fleets listed.
 const FLEETS_MAX: usize = 1000;
-/// Longer than a process that only tests the lock keeps it.
+/// How long to try for a lock, longer than a process that only tests it keeps it.
 const LOCK_LOOK: Duration = Duration::from_millis(50);
-/// The maximum number of bytes read of a lock's text about its holder, and of a home's id.
+/// The maximum number of bytes read from a lock's note about its holder, and from a home's id.
 const HOLDER_BYTES: u64 = 4096;
 /// The shortest time between two batched writes to the remote.
 const BATCH_MS: u64 = 3_000;
-/// After so long without a write the remote's record is renewed.
+/// The time without a write after which the remote's record is renewed.
 const RENEW_MS: u64 = 60_000;
 /// How long the remote's record must stay unchanged before `--replace-coordinator` takes it over:
 /// five renewals, on this machine's own clock while it is awake.
@@ -47,9 +47,9 @@ const STALE_MS: u64 = 5 * RENEW_MS;
 /// The maximum number of milliseconds that count between two reads: in a longer gap the remote was
 /// away, and the record could not have been renewed either.
 const GAP_MS: u64 = 30_000;
-/// The digits in the name of a home.
+/// The number of digits in a home's id.
 const HOME_DIGITS: usize = 16;
-/// The process id in the record of a fleet without a coordinator.
+/// The process id recorded for a fleet without a coordinator.
 const NOBODY: i32 = 0;
 /// The hint for a record that cannot be read.
 const AWAY: &str = "move the file away";
@@ -57,19 +57,19 @@ const AWAY: &str = "move the file away";
 /// Why the record was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreFault {
-    /// Another coordinator has the fleet, as this says. Nothing may be written any more.
+    /// Another coordinator, named here, has the fleet. Nothing may be written any more.
     #[error("another coordinator has this fleet: {0}")]
     Lost(String),
-    /// The remote. Another try may help.
+    /// A fault of the remote. Another try may help.
     #[error(transparent)]
     Remote(#[from] GitFault),
-    /// This machine's disk. Another try may help.
+    /// A fault of this machine's disk. Another try may help.
     #[error(transparent)]
     Disk(#[from] io::Error),
 }
 
 impl StoreFault {
-    /// The error itself of the remote or the disk, with its hint.
+    /// The underlying error of the remote or the disk, with its hint.
     pub fn into_error(self) -> anyhow::Error {
         match self {
             Self::Lost(_) => self.into(),
@@ -79,14 +79,14 @@ impl StoreFault {
     }
 }
 
-/// A write at the remote, which may take as long as a talk with it. False where only the base was
-/// in the way. The answer goes to [`FleetStore::note_answer`].
+/// A push to the remote, to be run in a thread. Returns false if only the base was in the way. The
+/// result must be passed to [`FleetStore::note_answer`].
 pub type Push = Box<dyn FnOnce() -> Result<bool, StoreFault> + Send>;
 
-/// How soon the record is to be at the remote.
+/// How soon the record must be at the remote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PushTime {
-    /// Once a minute, sooner if it is behind.
+    /// Once a minute, or sooner if the remote's record is behind.
     Usual,
     /// At once, but not right after a push that failed.
     Soon,
@@ -94,44 +94,45 @@ pub enum PushTime {
     Now,
 }
 
-/// The place where a coordinator keeps its record.
+/// Where a coordinator stores its record.
 pub trait FleetStore {
-    /// Writes the record here. At the remote it is then behind.
+    /// Writes the record here. The remote's record is behind afterwards.
     fn save_record(&mut self, record: &FleetRecord) -> Result<(), StoreFault>;
 
-    /// What writes the record at the remote, if it is time for that; one after the other. To be
-    /// called often.
+    /// Prepares a push of the record to the remote, if one is due and no other is in progress. To
+    /// be called often.
     fn push(&mut self, record: &mut FleetRecord, time: PushTime) -> Option<Push>;
 
-    /// What moves the base, to a commit that was made and checked on what it was, and the record in
-    /// one push, both or neither. `None` without a remote.
+    /// Prepares a push that moves the base and the record together, both or neither. The commit was
+    /// made and checked on the base's old commit. `None` without a remote.
     fn push_with_base(&mut self, base: RefUpdate, record: &FleetRecord) -> Option<Push>;
 
-    /// Notes that a push is over, and whether it wrote the record.
+    /// Records that a push is over, and whether it wrote the record.
     fn note_answer(&mut self, is_written: bool);
 }
 
-/// The record here and, with a remote, there. The lock is held as long as this value exists.
+/// The store of a record here and, with a remote, there. Holds the fleet's lock as long as this
+/// value exists.
 #[derive(Debug)]
 pub struct LockedFleetStore {
     files: FleetFiles,
     shared: Option<Arc<Mutex<SharedRecord>>>,
     tried_at: Option<Stopwatch>,
-    /// Whether the record here is newer than what was pushed last.
+    /// Whether the local record is newer than the last pushed one.
     is_behind: bool,
-    /// Whether the last push failed: the next one is not at once.
+    /// Whether the last push failed, so that the next one waits.
     has_failed: bool,
-    /// How many pushes have no answer yet.
+    /// The number of pushes in progress.
     unanswered: u32,
     _lock: Lock,
 }
 
 impl LockedFleetStore {
-    /// Takes a fleet for the life of this process, and reads its record.
+    /// Takes a fleet for the lifetime of this process, and reads its record.
     ///
     /// # Errors
-    /// If another coordinator has it, here or by the record at the remote, with who and since when;
-    /// `replaces`: a record there that does not change is taken over.
+    /// If another coordinator has it, here or according to the remote's record, with who and since
+    /// when. `replaces`: takes over a remote record that no longer changes.
     pub fn take_fleet(
         home: &Home,
         terms: &FleetTerms,
@@ -207,10 +208,10 @@ impl LockedFleetStore {
     }
 }
 
-/// The newest of the local record and the remote's. What this home wrote here goes to the remote
-/// later, or at the same time; only landings are written there first. The remote's record alone is
-/// not proof of a landing: a remote that is killed in an atomic push has moved some of its refs, so
-/// the base must contain the commit.
+/// Returns the newer of the local record and the remote's. This home pushes what it has written
+/// here later or at the same time; only landings are pushed first. The remote's record alone does
+/// not prove a landing: a remote killed during an atomic push may have moved only some refs, so the
+/// base must contain the commit.
 fn newest_record(
     here: Option<FleetRecord>,
     there: Option<FleetRecord>,
@@ -269,7 +270,7 @@ impl FleetStore for LockedFleetStore {
     }
 }
 
-/// The record at a remote.
+/// A fleet's record at a remote.
 #[derive(Debug)]
 struct SharedRecord {
     access: RemoteAccess,
@@ -297,7 +298,7 @@ impl SharedRecord {
         there.first().map(|found| self.decode_record(found)).transpose()
     }
 
-    /// Whether the base at the remote contains a commit, as far as it can be asked.
+    /// Whether the remote's base contains a commit; false if that cannot be found out.
     fn base_has(&self, base: &str, commit: &str) -> bool {
         let name = format!("refs/heads/{base}");
         self.access.refs().is_ok_and(|refs| {
@@ -315,8 +316,8 @@ impl SharedRecord {
         FleetRecord::read_record(&self.name, text.as_bytes(), "delete that ref of the remote")
     }
 
-    /// Replaces the known record, together with a move of the base. False if only the base was in
-    /// the way.
+    /// Replaces the last known record, together with a move of the base. False if only the base was
+    /// in the way.
     fn push(&mut self, record: &FleetRecord, base: Option<&RefUpdate>) -> Result<bool, StoreFault> {
         if self.refs.is_unanswered() {
             let there = self.own_refs()?;
@@ -335,7 +336,7 @@ impl SharedRecord {
         }
     }
 
-    /// The remote's refs of the record; an error if another process has written them.
+    /// Reads the record's refs at the remote; an error if another process has written them.
     fn own_refs(&self) -> Result<Vec<RemoteRef>, StoreFault> {
         let there = self.list_refs()?;
         if self.refs.are_own(&[&self.name], &there) {
@@ -348,7 +349,7 @@ impl SharedRecord {
         }))
     }
 
-    /// Waits until the record has not changed for so long that its coordinator is gone.
+    /// Watches the record until it has not changed for so long that its coordinator must be gone.
     fn watch(&self, holder: &Holder, signals: &Signals, say: &mut dyn FnMut(&str)) -> Result<()> {
         let stale_ms = fault::read_number("CREW_STALE_MS").unwrap_or(STALE_MS);
         say(&format!(
@@ -360,7 +361,7 @@ impl SharedRecord {
         while still_ms < stale_ms {
             let deadline = Deadline::after(pause);
             if deadline.poll(LOCK_LOOK, || (signals.times() > 0).then_some(())).is_some() {
-                bail!("the interrupted by a signal; the fleet was not taken over");
+                bail!("interrupted by a signal; the fleet was not taken over");
             }
             match self.list_refs() {
                 Err(fault) => {
@@ -379,7 +380,7 @@ impl SharedRecord {
     }
 }
 
-/// The message of the commit for a record. Values that only this machine needs are left out.
+/// Renders the commit message for a record, without values that only this machine needs.
 fn record_text(record: &FleetRecord) -> io::Result<String> {
     let mut record = record.clone();
     record.terms.clones.trusted = None;
@@ -395,20 +396,20 @@ impl fmt::Display for Holder {
 }
 
 impl Holder {
-    /// This process.
+    /// Describes this process as a holder.
     pub fn this_process(home: &Home, now: DateTime<Utc>) -> Result<Self> {
         let host = host::this_host().map(|host| host.name).unwrap_or_default();
         Ok(Self { host, home: home_id(home)?, pid: identity::my_id(), since: now })
     }
 
-    /// The claim once its process has ended cleanly: any coordinator may take the fleet.
+    /// The holder after its process has ended cleanly: any coordinator may take the fleet.
     pub fn released(&self) -> Self {
         Self { pid: NOBODY, ..self.clone() }
     }
 }
 
-/// The id of this home: a random text that is written once differs on another machine or container,
-/// and the path differs for a copy of this home.
+/// The id of this home. It contains a random string that is written once and differs between
+/// machines and containers, and the path, which differs for a copy of this home.
 fn home_id(home: &Home) -> Result<String> {
     let (root, file) = (disk::real_path(home.root())?, home.root().join("id"));
     let lock = disk::take_lock(&root.join("id.lock"), LOCK_WAIT)?;
@@ -447,7 +448,7 @@ fn coordinated_elsewhere(fleet: &str, shared: &SharedRecord, holder: &Holder) ->
 
 // Functions for commands other than the coordinator.
 
-/// The names of all fleets of this machine, sorted.
+/// Lists the names of all fleets on this machine, sorted.
 pub fn list_names(home: &Home) -> io::Result<Vec<String>> {
     let mut names = disk::list_names(&home.fleets_folder(), FLEETS_MAX)?;
     names.retain(|name| {
@@ -457,7 +458,7 @@ pub fn list_names(home: &Home) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// The local record of a fleet; `None` if this machine has none of the name.
+/// Reads the local record of a fleet; `None` if this machine has no fleet with the name.
 pub fn read_local(home: &Home, fleet: &str) -> Result<Option<FleetRecord>> {
     read_file(&FleetFiles::new(home, fleet).record())
 }
@@ -467,10 +468,10 @@ fn read_file(file: &Path) -> Result<Option<FleetRecord>> {
     Ok(Some(FleetRecord::read_record(&file.display().to_string(), &bytes, AWAY)?))
 }
 
-/// The ref of a fleet's record at its remote, where there is one.
+/// Finds the ref of a fleet's record at its remote, if there is one.
 ///
 /// # Errors
-/// If another home has the fleet, or had it last: what this one knows of it is older then.
+/// If another home has the fleet or had it last, because this home's record is then out of date.
 pub fn own_ref(home: &Home, terms: &FleetTerms, signals: &Signals) -> Result<Option<RemoteRef>> {
     let Some(shared) = SharedRecord::for_terms(terms, signals) else { return Ok(None) };
     let Some(found) = shared.list_refs()?.pop() else { return Ok(None) };
@@ -496,18 +497,17 @@ pub fn is_coordinated(home: &Home, fleet: &str) -> bool {
     disk::is_locked(&FleetFiles::new(home, fleet).lock())
 }
 
-/// Refuses a fleet of this name that is known and is another one: of another repository, or of
-/// another folder of this one. The coordinator asks again under its lock, because two may start at
-/// once.
+/// Refuses a known fleet with the same name from another repository, or from another folder of this
+/// one. The coordinator checks again under its lock, because two may start at once.
 ///
 /// # Errors
-/// The fleet that has the name, and how this one gets a name of its own.
+/// Names the other fleet, and how to give this one another name.
 pub fn refuse_other_fleet(terms: &FleetTerms, known: &FleetTerms) -> Result<()> {
     let FleetTerms { name, repository, folder, .. } = terms;
     let is_there = git::find_top(&known.repository).is_some();
     let is_same = known.repository == *repository
         || (is_there && git::shared_folder(&known.repository) == git::shared_folder(repository));
-    // A repository that was moved has the same remote.
+    // A moved repository still has the same remote.
     let url = remotes::remote_of(repository).map(|(_, url)| url);
     let is_moved = !is_there
         && url.is_some()

@@ -1,7 +1,7 @@
-//! The subcommands of loops applied to tasks: `shop/vat` is a task, and `shop` all tasks of that
-//! fleet. A request goes to the coordinator, and to a loop that is at work on this machine also
-//! directly. Without a coordinator only that loop gets it; a request that has to last longer waits
-//! for the next coordinator.
+//! Applies the subcommands for loops to tasks: `shop/vat` is a task, and `shop` all tasks of that
+//! fleet. A request goes to the coordinator, and directly to a loop that is running on this
+//! machine. Without a coordinator only that loop gets it; a lasting request waits for the next
+//! coordinator.
 
 pub mod clean;
 
@@ -37,7 +37,7 @@ pub struct Named {
     pub task: Option<TaskId>,
 }
 
-/// The fleet or task that a name denotes; `None` without such a fleet on this machine.
+/// Finds the fleet or task that a name denotes; `None` if this machine has no such fleet.
 ///
 /// # Errors
 /// If the fleet cannot be read, or has no such task.
@@ -59,8 +59,8 @@ pub fn resolve_name(home: &Home, text: &str) -> Result<Option<Named>> {
     }
 }
 
-/// The task that a loop works on, where its fleet is here. The loop of an earlier attempt, or of
-/// another machine's fleet of that name, is only itself.
+/// Finds the task that a loop works on, if its fleet is here. `None` for the loop of an earlier
+/// attempt, or of another machine's fleet with that name.
 ///
 /// # Errors
 /// If the fleet cannot be read.
@@ -73,9 +73,8 @@ pub fn task_of(home: &Home, id: &LoopId) -> Result<Option<Named>> {
     Ok(is_newest.then_some(named))
 }
 
-/// The fleet with that name. Without a name, the newest fleet of the repository that contains
-/// `folder`, whichever of its working trees started it; outside a repository the only one on this
-/// machine.
+/// Finds the fleet with that name. Without a name, the newest fleet of the repository that contains
+/// `folder`, from any of its working trees; outside a repository, the only fleet on this machine.
 pub fn find_fleet(home: &Home, name: Option<&str>, folder: &Path) -> Result<FleetRecord> {
     let names = store::list_names(home)?;
     let hint = match names.join(", ") {
@@ -111,8 +110,8 @@ fn read_fleets(home: &Home, names: &[String]) -> Vec<FleetRecord> {
     names.iter().filter_map(|name| read_fleet(home, name).ok().flatten()).collect()
 }
 
-/// The current record of a fleet. Without a coordinator it includes the requests that wait for the
-/// next start, so that a person sees that they are kept.
+/// Reads the current record of a fleet. Without a coordinator it includes the requests that wait
+/// for the next start, so that a person sees that they were kept.
 pub fn read_fleet(home: &Home, name: &str) -> Result<Option<FleetRecord>> {
     if store::is_coordinated(home, name) {
         return store::read_local(home, name);
@@ -145,7 +144,7 @@ fn with_request(record: FleetRecord, (task, asked): (Option<TaskId>, FleetReques
     record
 }
 
-/// Applies a waiting request as far as it shows before a coordinator carries it out.
+/// Applies the visible effects of a waiting request, before a coordinator carries it out.
 fn apply_request(task: &mut TaskRecord, request: &FleetRequest) {
     match (request, task.ending()) {
         (FleetRequest::Resume { .. }, Some(ending)) if !ending.is_completed() => {
@@ -154,7 +153,7 @@ fn apply_request(task: &mut TaskRecord, request: &FleetRequest) {
         (FleetRequest::Resume { .. }, _) => task.asked.request = None,
         (FleetRequest::Task(asked), None) => asked.replace_request(&mut task.asked.request),
         (FleetRequest::Task(asked), Some(_)) => {
-            // No attempt works on it that would have to end first.
+            // No running attempt has to end first.
             if let Some(ending) = asked.ending() {
                 task.set(TaskState::Ended(ending), task.at);
             }
@@ -173,21 +172,21 @@ impl Named {
         &self.record.terms.name
     }
 
-    /// What a person types for it: `shop` or `shop/vat`.
+    /// The name that a person types: `shop` or `shop/vat`.
     fn full_name(&self) -> String {
         self.task
             .as_ref()
             .map_or_else(|| self.fleet_name().to_owned(), |id| self.record.full_name(id))
     }
 
-    /// Whether the loop of this id works on one of its tasks.
+    /// Whether the loop with this id works on one of the named fleet's tasks.
     pub fn is_fleet_of(&self, home: &Home, loop_id: Option<&str>) -> bool {
         let id = loop_id.and_then(|id| id.parse().ok());
         let record = id.and_then(|id| loops::load(home, &id).ok());
         record.and_then(|record| record.fleet).is_some_and(|task| task.name == self.fleet_name())
     }
 
-    /// The task that it names, or all tasks of the fleet.
+    /// The named task, or all tasks of the named fleet.
     pub fn named_tasks(&self) -> impl Iterator<Item = (&TaskId, &TaskRecord)> {
         let tasks = self.record.tasks.iter();
         tasks.filter(|(id, _)| self.task.as_ref().is_none_or(|task| task == *id))
@@ -197,13 +196,13 @@ impl Named {
     pub fn loop_of(&self, home: &Home, id: &TaskId) -> Option<Loop> {
         let task = self.record.task(id)?;
         let files = FleetFiles::new(home, self.fleet_name());
-        // Its record may not know the loop yet.
+        // The fleet's record may not have the loop yet.
         let report = attempt::read_report(&files, id, task.attempt);
         let known = report.and_then(|report| report.loop_id).or_else(|| task.loop_id.clone())?;
         loops::load(home, &known).ok()
     }
 
-    /// The loop of the task that it names.
+    /// The loop of the named task.
     ///
     /// # Errors
     /// If it names a whole fleet, or the loop is not on this machine.
@@ -221,8 +220,8 @@ impl Named {
         })
     }
 
-    /// What a task changed, from where its work begins to the commit that was fetched last; `None`
-    /// while the clone of its loop is here, which shows more.
+    /// The difference that a task has made, up to the last fetched commit; `None` while its loop's
+    /// clone is here, which shows more.
     pub fn fetched_difference(&self, home: &Home, stat: Option<u16>) -> Result<Option<String>> {
         let Some((id, task)) = self.task.as_ref().and_then(|_| self.named_tasks().next()) else {
             return Ok(None);
@@ -241,8 +240,8 @@ impl Named {
             .with_context(|| format!("{commit} is not in {} any more", repository.display()))
     }
 
-    /// Sends a message to the agents of the tasks that are open or asked for one. That of another
-    /// agent is marked.
+    /// Sends a message to the agents of tasks that are open or asked a person. A message from
+    /// another agent is marked.
     pub fn send_message(&self, home: &Home, words: &str, by: Actor) -> Result<String> {
         let (words, by_agent) = (control::check_message(words)?, by == Actor::Agent);
         self.send_request(home, &FleetRequest::Tell { words, by_agent }, by)
@@ -265,11 +264,11 @@ impl Named {
         Ok(answer)
     }
 
-    /// Sends a request for all tasks that it names to the coordinator, and to the loops that run
-    /// here. Returns the effect, in a line.
+    /// Sends a request for all named tasks to the coordinator, and to the loops that run here.
+    /// Returns a line that says what happens.
     ///
     /// # Errors
-    /// If no task takes it, or it cannot be left for the coordinator.
+    /// If no task accepts it, or it cannot be left for the coordinator.
     pub fn send_request(&self, home: &Home, request: &FleetRequest, by: Actor) -> Result<String> {
         let tasks: Vec<_> =
             self.named_tasks().filter(|(_, task)| self.accepts_request(task, request)).collect();
@@ -318,13 +317,13 @@ impl Named {
         Ok(self.render_answer(request, &tasks, is_coordinated))
     }
 
-    /// Whether a request to it concerns this task.
+    /// Whether this task accepts a request to the named fleet or task.
     fn accepts_request(&self, task: &TaskRecord, request: &FleetRequest) -> bool {
         let is_alone = self.task.is_some();
         match (request, task.ending().map(|ending| ending.outcome)) {
             (FleetRequest::Resume { .. }, _) => !task.is_done(self.record.terms.landing),
             (_, None) => true,
-            // Completed work that shall not land is given up by its name.
+            // Completed work is given up only by the task's name.
             (FleetRequest::Task(request), Some(outcome)) => {
                 let is_landed = matches!(task.landed(), Some(Landed::Main(_)));
                 is_alone && request.is_cancel() && !is_landed && outcome != Outcome::Cancelled
@@ -380,7 +379,7 @@ impl Named {
         }
     }
 
-    /// The effect of a request that these tasks take, in a line.
+    /// Renders the effect of a request on these tasks, in a line.
     fn render_answer(
         &self,
         request: &FleetRequest,

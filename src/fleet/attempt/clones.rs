@@ -1,8 +1,7 @@
 //! The clone of an attempt: made whole or not at all, with the ignored files and the setup that it
-//! needs. One that exists is used as it is, for it may hold work. Nothing that an agent does there
-//! has an effect elsewhere: what leaves it are commits, and those that no other repository has are
-//! kept before it is removed. What its setup and checks start is noted on disk, so that the next
-//! attempt ends it.
+//! needs. An existing clone is used as it is, because it may contain work. Only commits leave it,
+//! and those that no other repository has are kept before it is removed. What its setup and checks
+//! start is noted on disk, so that the next attempt can end it.
 
 use std::cell::RefCell;
 use std::io;
@@ -26,32 +25,31 @@ use world::git::{self, include, land, steps};
 use world::process::{Call, ExitCause, FinishedProcess, Stop, descendants, groups};
 use world::store::hash;
 
-/// The longest that a setup may take where the fleet does not say.
+/// The time limit of a setup if the fleet does not set one.
 const SETUP_WITHIN: Duration = Duration::from_secs(45 * 60);
-/// How many files that are not copied the log names.
+/// How many of the files that were not copied the log names.
 const LEFT_OUT_NAMED: usize = 5;
-/// How many lines of a setup's output the log has from its beginning and from its end, and the
-/// maximum number of characters in one.
+/// How many lines the log keeps of the start and of the end of a setup's output, and the maximum
+/// number of characters in a line.
 const SETUP_LINES: usize = 200;
 const SETUP_LAST: usize = 20;
 const SETUP_LINE_CHARS: usize = 300;
-/// The maximum number of characters in a failed setup's output that the error shows, and of its
-/// command.
+/// The maximum number of characters of a failed setup's output, and of its command, in the error.
 const TAIL_CHARS: usize = 400;
 const COMMAND_CHARS: usize = 60;
-/// The maximum number of characters in a failed check's output that its loop gets.
+/// The maximum number of characters of a failed check's output that its loop gets.
 const CHECK_TAIL_CHARS: usize = 4000;
-/// Files in git's folder of a clone: the setup that succeeded, and which files were in conflict
-/// with the base; and the most bytes of one.
+/// Files in a clone's git folder, for the setup that succeeded and for the files in conflict with
+/// the base; and the maximum size of each, in bytes.
 const SET_UP: &str = "crew-set-up";
 const CONFLICTS: &str = "crew-conflicts";
 const MARK_BYTES: u64 = 4 << 20;
-/// The variable that every process of a setup or a check has: where its group is noted.
+/// The variable, set for every process of a setup or a check, that says where its group is noted.
 const MARK: &str = "CREW_GROUPS";
-/// Below it are the commits of removed clones that no other repository had.
+/// The prefix of the refs that keep commits that only a removed clone had.
 pub const KEPT: &str = "refs/crew/kept";
 
-/// The ref of the person's repository that has the work of a task.
+/// The ref in the person's repository that points to a task's work.
 pub fn tracking_ref(fleet: &str, task: &TaskId) -> String {
     format!("refs/remotes/crew/{fleet}/{task}")
 }
@@ -69,25 +67,24 @@ pub fn known_commits(terms: &FleetTerms, task: &TaskId, commit: Option<&str>) ->
 /// The clone of an attempt.
 #[derive(Debug)]
 pub struct AttemptClone {
-    /// Its root, with every link resolved.
+    /// The root of the clone, with every link resolved.
     pub path: PathBuf,
-    /// Whether it was made just now. Otherwise anything in it beyond its commits is work.
+    /// Whether the clone is new. Otherwise anything in it beyond its commits is work.
     pub is_new: bool,
-    /// The files in conflict when the base was merged into a branch that a landing sent back. Those
-    /// that git could merge by lines have markers; of the others the branch's own side is there.
+    /// The files in conflict when the base was merged into a branch that a landing sent back. Files
+    /// that git can merge by lines contain markers; the others have the branch's side.
     pub conflicts: Vec<String>,
 }
 
-/// A task that comes before changes the same lines as the base or another one.
+/// An earlier task changes the same lines as the base or another task.
 #[derive(Debug, thiserror::Error)]
 #[error("conflict: {0}")]
 pub struct WorkConflict(pub String);
 
-/// Makes the clone of an attempt ready. A clone that is there is one that was made whole.
+/// Prepares the clone of an attempt. An existing clone is always complete.
 ///
 /// # Errors
-/// A [`GitFault`], a [`WorkConflict`], a setup that fails, or what
-/// the system refused.
+/// A [`GitFault`], a [`WorkConflict`], a setup that fails, or an error of the system.
 pub fn make_clone(
     spec: &AttemptSpec,
     clone: &Path,
@@ -157,7 +154,7 @@ fn fill_clone(spec: &AttemptSpec, part: &Path, commands: &FleetCommands<'_>) -> 
     Ok(())
 }
 
-/// Merges the work of an earlier task into that of the `others`.
+/// Merges the work of an earlier task with that of the `others`.
 fn merge_before(folder: &Path, before: &TaskId, work: &str, others: &[&str]) -> Result<()> {
     let files = land::merge_branch(folder, work)?;
     if files.is_empty() {
@@ -170,8 +167,8 @@ fn merge_before(folder: &Path, before: &TaskId, work: &str, others: &[&str]) -> 
 }
 
 /// Copies the ignored files that the fleet names, except those that exist, because its agent may
-/// have changed them. Runs the setup once; the folder remembers one that succeeded. With `again`
-/// both are repeated. `from` is the working tree with the ignored files, if this machine has one.
+/// have changed them. Runs the setup once; the folder remembers one that succeeded. `again` repeats
+/// both. `from` is the working tree with the ignored files, if this machine has one.
 pub fn set_up(
     terms: &CloneSetup,
     from: Option<&Path>,
@@ -207,7 +204,7 @@ pub fn set_up(
             commands.note(&shown(line));
         }
     });
-    // Of an error only the first line becomes the reason for a task's end.
+    // Only an error's first line becomes the reason for a task's end.
     let setup = format!("setup `{}`", one_line(command, COMMAND_CHARS));
     let ended = ended.with_context(|| setup.clone())?;
     let output = ended.text();
@@ -227,26 +224,26 @@ pub fn set_up(
     }
 }
 
-/// The last lines of an output that are not empty, as one line.
+/// Joins the last non-empty lines of an output into one line.
 fn last_lines(output: &str) -> String {
     let tail = tail_of(output, TAIL_CHARS);
     let lines = tail.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.collect::<Vec<_>>().join("; ")
 }
 
-/// Ends what the commands of an earlier attempt, or landing, left that noted its groups in this
-/// folder. No other process may run any with the same notes.
+/// Ends processes left by the commands of an earlier attempt or landing that noted its groups in
+/// this folder. No other process may use the same notes at that time.
 pub fn end_leftovers(groups: &Path, is_of_this_start: bool) {
     groups::end_leftovers(groups, is_of_this_start);
     descendants::end_with(&marker_variable(groups));
 }
 
-/// What every process of commands with these notes has in its environment.
+/// The environment variable of every process whose group is noted in this folder.
 fn marker_variable(groups: &Path) -> String {
     format!("{MARK}={}", groups.display())
 }
 
-/// How the commands of one attempt, or of one landing, run.
+/// Runs the commands of one attempt or one landing.
 pub struct FleetCommands<'a> {
     groups: PathBuf,
     stop: Stop<'a>,
@@ -254,13 +251,13 @@ pub struct FleetCommands<'a> {
 }
 
 impl<'a> FleetCommands<'a> {
-    /// `groups` is the folder where the groups of their processes are noted. `stop` ends one early;
-    /// `note` takes lines for the log, such as those that a setup prints.
+    /// `groups` is the folder where the groups of their processes are noted. `stop` ends a command
+    /// early; `note` receives lines for the log, such as a setup's output.
     pub fn new(groups: PathBuf, stop: Stop<'a>, note: &'a mut dyn FnMut(&str)) -> Self {
         Self { groups, stop, note: RefCell::new(note) }
     }
 
-    /// What ends a command early.
+    /// The condition that ends a command early.
     pub fn stop(&self) -> Stop<'a> {
         self.stop
     }
@@ -276,13 +273,13 @@ impl<'a> FleetCommands<'a> {
         Ok(Some(tail_of(&ended.text(), CHECK_TAIL_CHARS)))
     }
 
-    /// A line for the log.
+    /// Adds a line to the log.
     pub fn note(&self, words: &str) {
         (self.note.borrow_mut())(words);
     }
 
-    /// Runs a command, and ends what it leaves running, also in a session of its own. The attempts
-    /// on a machine can be children of this process, too, so only what has the mark is ended.
+    /// Runs a command, and ends what it leaves running, even in a session of its own. Other
+    /// attempts can be children of this process too, so only processes with the mark are ended.
     fn run_command(
         &self,
         run: &str,
@@ -297,12 +294,12 @@ impl<'a> FleetCommands<'a> {
     }
 }
 
-/// Removes the clone of an attempt with all that is in it. `branch` is the attempt's, and `fetched`
-/// what the person's repository has of it. No commit is lost: one of any ref, of what was checked
-/// out, or of the stash is kept below `refs/crew/kept/<fleet>/<task>/<number>`. Returns those refs.
+/// Removes an attempt's clone. `branch` is the attempt's, and `fetched` the commit of it that the
+/// person's repository has. No commit is lost: commits that only a ref, the checkout or the stash
+/// had are kept below `refs/crew/kept/<fleet>/<task>/<number>`. Returns those refs.
 ///
 /// # Errors
-/// If something would be lost with it; it stays then.
+/// If something would be lost; the clone then stays.
 pub fn remove_clone(
     repository: &Path,
     clone: &Path,
@@ -324,14 +321,14 @@ pub fn remove_clone(
         bail!("{} is not a folder any more", own.display());
     }
     if disk::exists(clone) {
-        // One that is half removed would look like work.
+        // A half-removed clone would look like work.
         disk::rename(clone, &gone)?;
         tree::remove_stubborn(&gone)?;
     }
     Ok(kept)
 }
 
-/// A folder beside a clone: while it is made, and while it is removed.
+/// The path of a clone while it is being made or removed.
 fn sibling_path(clone: &Path, end: &str) -> PathBuf {
     let mut name = clone.as_os_str().to_owned();
     name.push(".");

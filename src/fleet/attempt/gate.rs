@@ -1,5 +1,5 @@
-//! The needs of an attempt before an iteration: a slot of its machine, a remote that has the last
-//! one, and the current base.
+//! What an attempt needs before an iteration: a slot of its machine, a remote that has the last
+//! iteration, and the current base.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -26,7 +26,7 @@ use world::store;
 
 /// The pause between two tries to get a slot.
 const SLOT_LOOK: Duration = Duration::from_millis(50);
-/// The longest that one talk with the remote may take for the base.
+/// The time limit for fetching the base from the remote.
 const BASE_TALK: Duration = Duration::from_secs(30);
 
 /// The gate of one attempt.
@@ -34,11 +34,11 @@ pub(super) struct AttemptGate<'a> {
     attempt: &'a Attempt<'a>,
     queue: Option<SlotQueue>,
     slot: Option<Slot>,
-    /// The commit of the base that the branch was on, as far as is known.
+    /// The base commit that the branch was last on, if known.
     stands_on: Option<String>,
-    /// The one that was fetched last.
+    /// The base commit that was fetched last.
     fetched: Option<String>,
-    /// What was noted, each once, and what of it the loop has not shown yet.
+    /// All notes, each kept once, and those that the loop has not shown yet.
     noted: BTreeSet<String>,
     notes: Vec<String>,
 }
@@ -50,7 +50,7 @@ impl<'a> AttemptGate<'a> {
         Self { attempt, queue: None, slot: None, stands_on, fetched: None, noted, notes }
     }
 
-    /// Takes a slot, or says how many are before it in the queue.
+    /// Takes a slot, or returns how many are ahead of this attempt in the queue.
     fn take_slot(&mut self) -> io::Result<Option<usize>> {
         let Attempt { home, spec, .. } = self.attempt;
         if spec.turn.slots == 0 || self.slot.is_some() {
@@ -68,7 +68,7 @@ impl<'a> AttemptGate<'a> {
         Ok(None)
     }
 
-    /// Waits for the slot of the first iteration, where checks run before it.
+    /// Waits for the first iteration's slot, if checks run before that iteration.
     ///
     /// # Errors
     /// If a signal ends the wait.
@@ -81,8 +81,8 @@ impl<'a> AttemptGate<'a> {
             if signals.times() > 0 {
                 bail!("the wait for a slot was ended");
             }
-            // A loop that is resumed has not got its messages yet, so it does not count as one that
-            // takes requests.
+            // A resumed loop has not received its messages yet, so it does not count as ready for
+            // requests.
             if reports.newest_report().loop_id.is_none() {
                 let _ = reports.enter_phase(AttemptPhase::Queued);
             }
@@ -91,10 +91,10 @@ impl<'a> AttemptGate<'a> {
         Ok(reports.enter_phase(AttemptPhase::Preparing)?)
     }
 
-    /// Brings the newest base into the clone: the iteration begins with a rebase onto it. A remote
-    /// that is away is not waited for, and a base that was rewritten is not followed: what it has
-    /// lost would become work of this branch. Nothing is run that the agent has planted in the
-    /// clone's configuration: it must be as the loop found it.
+    /// Fetches the newest base into the clone; the iteration begins with a rebase onto it. An
+    /// unreachable remote is not waited for. A rewritten base is not followed: the commits it lost
+    /// would become work of this branch. The clone's configuration must be as the loop found it, so
+    /// that nothing planted there runs.
     fn fetch_base(&mut self, record: &Loop) -> Result<(), GitFault> {
         let Attempt { spec, .. } = self.attempt;
         // Planted settings are found only by comparing with the original ones.
@@ -105,7 +105,7 @@ impl<'a> AttemptGate<'a> {
         };
         let checkout = &record.place.checkout;
         steps::check_unplanted(checkout, trusted, GitStep::Rebase, Some(&spec.branch))?;
-        // The last rebase may have worked. A new branch begins at the base as the clone has it.
+        // The last rebase may have worked. A new branch begins at the clone's base.
         let began = git::find_commit(checkout, &spec.tracked_base());
         let began = began.filter(|commit| has_commit(checkout, "HEAD", commit));
         self.stands_on = self.current_base(record).or(began);
@@ -132,16 +132,16 @@ impl<'a> AttemptGate<'a> {
         Ok(())
     }
 
-    /// The commit of the base that the branch is on now: the one that was fetched last, if a rebase
-    /// onto it has worked.
+    /// The base commit that the branch is on now: the one fetched last, if the rebase onto it
+    /// worked.
     fn current_base(&self, record: &Loop) -> Option<String> {
         let checkout = &record.place.checkout;
         let fetched = self.fetched.clone().filter(|commit| has_commit(checkout, "HEAD", commit));
         fetched.or(self.stands_on.clone())
     }
 
-    /// Says how far the loop is, here and at the remote of an attempt elsewhere, with the branch if
-    /// that has moved. What cannot be written or pushed now is with the next report.
+    /// Reports the loop's progress here and, for an attempt elsewhere, at the remote, with the
+    /// branch if it has moved. What cannot be written or pushed now goes with the next report.
     fn report(&self, record: &Loop, phase: AttemptPhase, commit: Option<String>) -> Option<Ending> {
         let Attempt { reports, link, .. } = self.attempt;
         let stands_on = self.current_base(record);
@@ -157,7 +157,7 @@ impl<'a> AttemptGate<'a> {
         }
     }
 
-    /// Sends the files of git LFS that the branch refers to: they are on this machine alone.
+    /// Sends the git LFS files that the branch refers to, which only this machine has.
     fn send_lfs(&mut self, record: &Loop) {
         let Attempt { spec, signals, .. } = self.attempt;
         let (Source::Remote { url }, Some(trusted)) = (&spec.origin.source, &record.trusted) else {
@@ -187,7 +187,7 @@ impl<'a> AttemptGate<'a> {
 impl From<RemoteTrouble> for Admission {
     fn from(trouble: RemoteTrouble) -> Self {
         match trouble {
-            // A job that is started again here, after the other is lost, resumes it.
+            // If the other process is lost, a job that is started here again resumes the attempt.
             RemoteTrouble::Fenced => {
                 Self::Ends(Ending::new(Outcome::Interrupted, external_reason(trouble.to_string())))
             }
@@ -229,7 +229,7 @@ impl IterationGate for AttemptGate<'_> {
         if let Some(fault) = lost_repository(&record.place) {
             return Admission::Ends(Ending::new(Outcome::Blocked, EndReason::Git(fault)));
         }
-        // An agent that was ended, or ran out of memory, may have left some.
+        // An agent that was killed may have left locks.
         if !steps::clear_locks(&record.place.checkout) {
             self.queue_note("a git process is still running in this task's clone".to_owned());
         }
@@ -237,7 +237,7 @@ impl IterationGate for AttemptGate<'_> {
             self.queue_note(fault.cause_and_hint());
         }
         if link.is_some() && matches!(reports.newest_report().phase, AttemptPhase::Running { .. }) {
-            // The report of the last iteration has said that this one follows.
+            // The report after the last iteration already announced this one.
             return Admission::Granted;
         }
         let slot = self.slot.as_ref().map(Slot::number);
@@ -252,7 +252,7 @@ impl IterationGate for AttemptGate<'_> {
     fn wait_began(&mut self, record: &Loop) {
         self.slot = None;
         let why = record.state.wait().wait_reason().clone().unwrap_or_default();
-        // Only the next iteration ends a loop that another attempt has now.
+        // A loop that another attempt has taken over is ended only before its next iteration.
         let _ = self.report(
             record,
             AttemptPhase::Waiting { until: record.state.wait().due(), why },
@@ -263,7 +263,7 @@ impl IterationGate for AttemptGate<'_> {
     fn iteration_ended(&mut self, record: &Loop) -> Option<Ending> {
         self.slot = None;
         let phase = match self.attempt.link {
-            // Its next iteration follows at once.
+            // The next iteration follows at once.
             Some(_) => AttemptPhase::Running { slot: None, since: clock::now().wall },
             None => AttemptPhase::Queued,
         };
@@ -276,12 +276,12 @@ impl IterationGate for AttemptGate<'_> {
     }
 }
 
-/// Whether a commit, or what a ref names, contains another commit.
+/// Whether `tip`, a commit or a ref, contains another commit.
 fn has_commit(checkout: &Path, tip: &str, commit: &str) -> bool {
     git::count_lacking(checkout, commit, tip) == Some(0)
 }
 
-/// What a loop's clone has of its branch.
+/// The tip of a loop's branch in its clone.
 pub(super) fn loop_tip(record: &Loop) -> OwnTip {
     let checkout = &record.place.checkout;
     if let Some(fault) = lost_repository(&record.place) {

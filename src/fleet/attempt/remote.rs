@@ -1,7 +1,7 @@
 //! An attempt on another machine, and its coordinator, by refs of the remote alone. The attempt
-//! pushes its branch together with a result, each only over what it pushed before: of two
-//! processes of one attempt, one is shut out. It reads requests from a ref of its task. Everything
-//! that talks to the remote here starts in a repository that no agent works in.
+//! pushes its branch together with a result, each only over what it pushed before, so of two
+//! processes of one attempt only one can push. It reads requests from a ref of its task. All
+//! contact with the remote starts in a repository that no agent works in.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -33,21 +33,22 @@ use world::store::{self, Home};
 
 /// The pause between two reads of the remote while an iteration runs.
 const BEAT: Duration = Duration::from_secs(60);
-/// The longest that one such read may take: a push waits for it.
+/// The time limit of such a read, because a push waits for it.
 const BEAT_TALK: Duration = Duration::from_secs(20);
-/// How long a remote that is away is asked again at the start and at the end.
+/// How long an unreachable remote is retried at the start and at the end.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30 * 60);
-/// How long no iteration begins because the remote lacks the last one, before the loop pauses.
+/// How long a loop waits for the remote to accept the last iteration before it pauses.
 const AWAY_MOST: Duration = Duration::from_secs(24 * 60 * 60);
-/// The shortest and the longest pause between two tries to push it.
+/// The shortest and the longest pause between two tries to push an iteration.
 const AWAY_PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
-/// How often a start tries to take an attempt from a process that pushes at the same time.
+/// How often a start tries to claim an attempt from a process that pushes at the same time.
 const CLAIMS: u32 = 5;
-/// The largest result, in bytes: a commit's message of crew.
+/// The maximum size of a result, which is a commit message, in bytes.
 const MESSAGE_BYTES: usize = 1 << 20;
-/// The bytes at the end of a journal that the last result gets; JSON makes at most six of each.
+/// How many bytes from the end of a journal the last result contains; JSON turns each into at most
+/// six.
 const JOURNAL_BYTES: u64 = 128 << 10;
-/// The maximum number of requests of one attempt that the remote keeps.
+/// The maximum number of requests to one attempt kept at the remote.
 const REQUESTS_MAX: usize = 50;
 
 /// The home of an attempt. If several machines of a cluster share the folder, each has a separate
@@ -63,7 +64,7 @@ pub fn home_of(home: &Home, source: &Source) -> Home {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemoteResult {
     pub report: AttemptReport,
-    /// The requests that it has carried out.
+    /// The ids of the requests that the attempt has carried out.
     #[serde(default)]
     obeyed: BTreeSet<u64>,
     /// The record of its loop, once the attempt is over.
@@ -73,7 +74,7 @@ pub struct RemoteResult {
 }
 
 impl RemoteResult {
-    /// The message of its commit. A loop that is too long for one is left out.
+    /// Renders the commit message. A loop too long for one is left out.
     fn into_text(mut self) -> String {
         let text = serde_json::to_string(&self).unwrap_or_default();
         if text.len() <= MESSAGE_BYTES {
@@ -87,9 +88,9 @@ impl RemoteResult {
 /// A request to an attempt. A later attempt at the task ignores it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptRequest {
-    /// A random number: it is carried out once, however often it is sent.
+    /// A random number, so that the request is carried out once, however often it is sent.
     pub id: u64,
-    /// The attempt's.
+    /// The number of the attempt.
     pub number: u32,
     pub request: FleetRequest,
 }
@@ -99,18 +100,18 @@ fn results_prefix(fleet: &str) -> String {
     format!("refs/crew/{fleet}/result/")
 }
 
-/// The ref of the requests to the attempts at a task.
+/// The ref with the requests to the attempts at a task.
 fn requests_to(fleet: &str, task: &TaskId) -> String {
     format!("refs/crew/{fleet}/request/{task}")
 }
 
-/// Why nothing was pushed.
+/// Why an attempt could not push.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RemoteTrouble {
-    /// Somebody else moved the branch or the result.
+    /// Another process has moved the branch or the result.
     #[error("another attempt has this task")]
     Fenced,
-    /// It could not be reached, as this says.
+    /// The remote could not be reached, for this reason.
     #[error("the remote is out of reach: {0}")]
     Away(String),
     /// The remote was out of reach for too long.
@@ -135,14 +136,14 @@ impl From<GitFault> for RemoteTrouble {
 /// What an attempt knows of its refs at the remote.
 #[derive(Debug, Default)]
 struct LinkState {
-    /// Its branch and its result.
+    /// The refs of the branch and the result.
     refs: OwnRefs,
-    /// Since when the last push has no answer, and when it is tried again.
+    /// Since when the remote has been unreachable, and when the push is retried.
     away: Option<(Stopwatch, Deadline)>,
-    /// The newest requests that were read, and those that were carried out.
+    /// The commit of the newest requests that were read.
     request: Option<String>,
     obeyed: BTreeSet<u64>,
-    /// Requests that wait for the loop to begin and are not carried out yet.
+    /// Requests that have not been carried out, because the loop has not begun.
     waiting: Vec<AttemptRequest>,
     loop_id: Option<LoopId>,
     is_fenced: bool,
@@ -154,11 +155,11 @@ struct LinkState {
 #[derive(Debug, Clone)]
 pub(super) struct RemoteLink {
     home: Home,
-    /// From a bare repository that borrows the objects of the clone.
+    /// Access from a bare repository that borrows the clone's objects.
     access: RemoteAccess,
     clone: PathBuf,
     number: u32,
-    /// The full names of its refs there.
+    /// The full names of the attempt's refs at the remote.
     branch: String,
     result: String,
     request: String,
@@ -166,7 +167,7 @@ pub(super) struct RemoteLink {
 }
 
 impl RemoteLink {
-    /// Prepares what is needed to contact the remote. `None` for an attempt on this machine.
+    /// Prepares the connection to the remote. `None` for an attempt on this machine.
     pub fn open_link(home: &Home, spec: &AttemptSpec, signals: &Signals) -> Result<Option<Self>> {
         let Source::Remote { url } = &spec.origin.source else { return Ok(None) };
         let (fleet, task, number) = (&spec.task.name, &spec.task.task, spec.number);
@@ -187,7 +188,7 @@ impl RemoteLink {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes over what an earlier process of this attempt has left there.
+    /// Fetches and adopts what an earlier process of this attempt left at the remote.
     pub fn fetch_report(&self) -> Result<Option<AttemptReport>, RemoteTrouble> {
         let (mut state, access) = (self.lock_state(), self.access.with_patience(PATIENCE, WITHIN));
         let (refs, Self { branch, result, .. }) = (access.refs()?, self);
@@ -202,7 +203,7 @@ impl RemoteLink {
         Ok(found.map(|found| found.report))
     }
 
-    /// Reads requests, and whether another process moved the refs of this attempt.
+    /// Reads requests, and checks whether another process has moved this attempt's refs.
     fn read_requests(&self, state: &mut LinkState) -> Result<(), GitFault> {
         let Self { branch, result, request, .. } = self;
         let access = self.access.with_patience(Duration::ZERO, BEAT_TALK);
@@ -221,17 +222,17 @@ impl RemoteLink {
         Ok(())
     }
 
-    /// Passes requests on to the loop, once there is one.
+    /// Passes waiting requests on to the loop, once it exists.
     fn pass_on(&self, state: &mut LinkState) {
         let LinkState { loop_id: Some(id), waiting, obeyed, .. } = state else { return };
         for asked in waiting.drain(..) {
-            // A loop that is over by now needs none of them.
+            // A loop that is over needs no requests.
             let _ = carry_out(&self.home, id, &asked.request);
             obeyed.insert(asked.id);
         }
     }
 
-    /// Takes the attempt from a process of it that is gone, or that will notice.
+    /// Claims the attempt from an earlier process, which is gone or will notice.
     pub fn claim_attempt(&self, report: &AttemptReport) -> Result<(), RemoteTrouble> {
         for _ in 0..CLAIMS {
             match self.publish(report, None, PATIENCE) {
@@ -242,8 +243,8 @@ impl RemoteLink {
         Err(RemoteTrouble::Fenced)
     }
 
-    /// Pushes a report, with the branch where that has moved. With the `record` of a loop that is
-    /// over goes its journal. A remote that is away is asked again for `within`.
+    /// Pushes a report, and the branch if it has moved. The `record` of a finished loop is sent
+    /// with its journal. An unreachable remote is retried for `within`.
     pub fn publish(
         &self,
         report: &AttemptReport,
@@ -293,7 +294,7 @@ impl RemoteLink {
         Self::handle_push(state, &self.branch, moved)
     }
 
-    /// Notes the result of a push.
+    /// Records the result of a push.
     fn handle_push(
         state: &mut LinkState,
         branch: &str,
@@ -313,7 +314,7 @@ impl RemoteLink {
             _ => {
                 let [shortest, longest] = AWAY_PAUSES;
                 let since = state.away.map_or_else(Stopwatch::start, |(since, _)| since);
-                // Each pause is as long as all before it.
+                // Each pause is as long as all earlier pauses together.
                 let pause = Duration::from_millis(since.elapsed_ms()).clamp(shortest, longest);
                 state.away = Some((since, Deadline::after(pause)));
             }
@@ -321,9 +322,9 @@ impl RemoteLink {
         Err(trouble)
     }
 
-    /// Makes sure that the remote has the last iteration, that no other process has the attempt,
-    /// and that requests reach the loop. A remote that is out of reach delays an iteration only if
-    /// it lacks something.
+    /// Ensures that the remote has the last iteration, that no other process has the attempt, and
+    /// that requests reach the loop. An unreachable remote delays an iteration only if it lacks
+    /// something.
     pub fn before_iteration(&self, id: &LoopId) -> Result<(), RemoteTrouble> {
         let mut state = self.lock_state();
         state.loop_id = Some(id.clone());
@@ -341,8 +342,8 @@ impl RemoteLink {
         if state.is_fenced { Err(RemoteTrouble::Fenced) } else { Ok(()) }
     }
 
-    /// Reads the remote once a minute until the returned value is dropped: carries out requests,
-    /// and ends the iteration of an attempt that another process has.
+    /// Starts reading the remote once a minute until the returned value is dropped. Carries out
+    /// requests, and ends the iteration if another process has taken the attempt.
     pub fn start_heartbeat(&self) -> Sender<()> {
         let (heart, over) = mpsc::channel();
         let link = self.clone();
@@ -353,7 +354,8 @@ impl RemoteLink {
                 let _ = store::request_pause(&link.home, id, Actor::User, true);
             }
         };
-        // git dies with the thread that started it, so this one stays for as long as it beats.
+        // A git process ends with the thread that started it, so this thread lives as long as the
+        // heartbeat.
         thread::spawn(move || {
             while over.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
                 descendants::run_beside(&beat);
@@ -371,7 +373,7 @@ impl RemoteLink {
     }
 }
 
-/// Carries out a request in a loop of this machine.
+/// Carries out a request to a loop on this machine.
 ///
 /// # Errors
 /// If the loop is over, or the request cannot be written.
@@ -392,8 +394,8 @@ pub fn carry_out(home: &Home, id: &LoopId, request: &FleetRequest) -> Result<()>
 
 // The coordinator's side.
 
-/// The newest report of each task of a fleet that an attempt elsewhere has left at the remote. What
-/// cannot be read is left out.
+/// The newest report of each task of a fleet that an attempt elsewhere has left at the remote.
+/// Unreadable reports are left out.
 pub fn list_reports(refs: &Refs<'_>, fleet: &str) -> Result<Vec<(TaskId, AttemptReport)>> {
     let prefix = results_prefix(fleet);
     let mut found = Vec::new();
@@ -402,7 +404,7 @@ pub fn list_reports(refs: &Refs<'_>, fleet: &str) -> Result<Vec<(TaskId, Attempt
         found.extend(attempt.map(|(task, number)| (number, task, it)));
     }
     found.sort_by_key(|(number, ..)| *number);
-    // Of each task the last one stays.
+    // The map keeps the last attempt of each task.
     let newest: BTreeMap<TaskId, (u32, RemoteRef)> =
         found.into_iter().map(|(number, task, one)| (task, (number, one))).collect();
     let found: Vec<RemoteRef> = newest.values().map(|(_, one)| one.clone()).collect();
@@ -414,7 +416,7 @@ pub fn list_reports(refs: &Refs<'_>, fleet: &str) -> Result<Vec<(TaskId, Attempt
     Ok(read.collect())
 }
 
-/// What one attempt has left at the remote; `None` where there is nothing, or nothing of crew's.
+/// Fetches what one attempt left at the remote; `None` if there is nothing that crew wrote.
 pub fn fetch_result(
     refs: &Refs<'_>,
     fleet: &str,
@@ -425,8 +427,8 @@ pub fn fetch_result(
     Ok(read_document(refs, found.first())?)
 }
 
-/// Leaves a request for an attempt at the remote. It is carried out within a minute, or before the
-/// next iteration.
+/// Leaves a request to an attempt at the remote. The attempt carries it out within a minute, or
+/// before its next iteration.
 pub fn send_request(
     refs: &Refs<'_>,
     fleet: &str,

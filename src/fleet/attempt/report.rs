@@ -18,14 +18,14 @@ use world::clock;
 use world::files::disk::{self, Durability, Lock};
 use world::store::{read_json, write_json};
 
-/// The largest report that is read, in bytes.
+/// The maximum size of a report, in bytes.
 const REPORT_BYTES: u64 = 4 << 20;
 /// The maximum number of bytes read of a lock's note about its holder.
 const HOLDER_BYTES: u64 = 4096;
-/// How long a start waits for a process that only looks at the lock, or is ending.
+/// How long a start waits for a process that only tests the lock or is about to end.
 const HELD_WAIT: Duration = Duration::from_secs(2);
 
-/// The last report of an attempt; `None` without one that can be read.
+/// Reads the last report of an attempt; `None` if there is no readable one.
 pub fn read_report(files: &FleetFiles, task: &TaskId, number: u32) -> Option<AttemptReport> {
     let report: AttemptReport = read_json(&files.report(task, number), REPORT_BYTES)?;
     (report.number == number).then_some(report)
@@ -36,8 +36,8 @@ pub fn is_alive(files: &FleetFiles, task: &TaskId, number: u32) -> bool {
     disk::is_locked(&files.attempt_lock(task, number))
 }
 
-/// The process that works on an attempt. Only its lock says that, because an id that a report
-/// names may belong to another process by now.
+/// The process that works on an attempt, according to its lock: the process id in a report may have
+/// been reused.
 pub fn process_of(files: &FleetFiles, task: &TaskId, number: u32) -> Option<ProcessIdentity> {
     if !is_alive(files, task, number) {
         return None;
@@ -58,15 +58,15 @@ struct AttemptHolder {
 /// An attempt whose lock this process holds. The lock is released when the process ends.
 #[derive(Debug)]
 pub struct HeldAttempt {
-    /// Whether the process before this one had the same spec: then no request came since.
+    /// Whether the previous process had the same spec, so that no request has come since.
     pub is_same_spec: bool,
-    /// Whether the ids of processes that it noted mean the same ones now.
+    /// Whether the process ids that it noted still name the same processes.
     pub is_of_this_start: bool,
     _lock: Lock,
 }
 
 impl HeldAttempt {
-    /// Takes an attempt. `None` where another process works on it.
+    /// Takes the lock of an attempt. `None` if another process works on it.
     pub fn take_attempt(files: &FleetFiles, spec: &AttemptSpec) -> Result<Option<Self>> {
         let (task, number) = (&spec.task.task, spec.number);
         let file = files.attempt_lock(task, number);
@@ -96,12 +96,12 @@ pub struct Reports {
 }
 
 impl Reports {
-    /// The reports of an attempt, starting with this one, which the first change writes.
+    /// Starts with this report, which the first change writes.
     pub fn new(file: PathBuf, report: AttemptReport) -> Self {
         Self { file, newest: RefCell::new(report), is_written: Cell::new(false) }
     }
 
-    /// The newest.
+    /// The newest report.
     pub fn newest_report(&self) -> AttemptReport {
         self.newest.borrow().clone()
     }
@@ -109,7 +109,7 @@ impl Reports {
     /// Changes the report.
     ///
     /// # Errors
-    /// If the file cannot be written. The next change tries it again, so only the last one counts.
+    /// If the file cannot be written. The next change tries again, so only the last error matters.
     pub fn change_report(&self, change: impl FnOnce(&mut AttemptReport)) -> io::Result<()> {
         let mut report = self.newest.borrow_mut();
         let before = report.clone();
@@ -123,7 +123,7 @@ impl Reports {
         written
     }
 
-    /// Changes what the attempt does.
+    /// Reports a new phase of the attempt.
     pub fn enter_phase(&self, phase: AttemptPhase) -> io::Result<()> {
         self.change_report(|report| report.phase = phase)
     }
@@ -134,7 +134,7 @@ impl AttemptReport {
     pub(super) fn follow_loop(&mut self, record: &Loop, commit: Option<String>) {
         let last = std::mem::replace(&mut self.carried, Carried::from_record(record)).last;
         if self.carried.last.is_empty() {
-            // Whoever looks from time to time still learns how the last iteration ended.
+            // An occasional reader still learns how the last iteration ended.
             self.carried.last = last;
         }
         self.loop_id = Some(record.id.clone());

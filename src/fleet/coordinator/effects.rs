@@ -1,10 +1,11 @@
-//! What a coordinator does about what happened. What takes long is done by its threads.
+//! How a coordinator carries out effects. Its worker threads do what takes long.
 
 use std::path::Path;
 
 use anyhow::{Context, Error, Result};
 
 use super::Coordinator;
+use super::landing::{queue_landing, queue_pull};
 use crate::drive::failure::short_error;
 use crate::fleet::attempt;
 use crate::fleet::attempt::clones;
@@ -23,17 +24,17 @@ use world::git;
 use world::process::signals::ask_to_end;
 use world::store::write_json;
 
-/// Why a landing that was given up has not landed, or a start after a signal has not worked.
+/// The reason for a landing that was given up, or a start after a signal.
 pub(super) const STOPPED: &str = "it was stopped";
 
-/// Why a task's work was not fetched.
+/// Why a task's work could not be fetched.
 struct FetchFault {
     why: String,
     concerns: FetchConcern,
 }
 
 impl From<GitFault> for FetchFault {
-    /// What another person did to a branch, or what it contains, concerns no other task.
+    /// A fault in a branch's contents, or a person's push to it, concerns no other task.
     fn from(fault: GitFault) -> Self {
         let concerns = match fault.trouble {
             GitTrouble::NonFastForward | GitTrouble::Incomplete => FetchConcern::Task,
@@ -58,11 +59,11 @@ impl Coordinator<'_> {
             Effect::Fetch { task } => self.begin_fetch(&task),
             Effect::Land { task } => {
                 self.workers.landing_try.begin();
-                self.queue_landing(&task);
+                queue_landing(self, &task);
             }
             Effect::OpenPull { task } => {
                 self.workers.landing_try.begin();
-                self.queue_pull(&task);
+                queue_pull(self, &task);
             }
             Effect::Remove { task } => self.remove_clone(&task),
             Effect::Save | Effect::Say(_) | Effect::Finish => {}
@@ -77,7 +78,7 @@ impl Coordinator<'_> {
         self.take_in(event);
     }
 
-    /// Hands an attempt to the executor, and returns its name of the job.
+    /// Submits an attempt to the executor, and returns the job's id.
     fn submit_start(&mut self, task: &TaskId, number: u32, continues: bool) -> Result<String> {
         let terms = &self.record.terms;
         let url = terms.remote.as_ref().map(|remote| remote.url.clone());
@@ -91,15 +92,15 @@ impl Coordinator<'_> {
             self.send_work(access, &spec)?;
         }
         if continues {
-            // It was written by the earlier process.
+            // The earlier process wrote that report.
             disk::remove(&self.files.report(task, number))?;
         }
         write_json(&self.files.spec(task, number), &spec, Durability::Machine)?;
         self.executor.submit_attempt(&spec)
     }
 
-    /// Pushes the work that an attempt elsewhere starts from, if the remote does not have its
-    /// branch: an earlier start did not push it, or it was deleted there.
+    /// Pushes the work that an attempt elsewhere starts from, if the remote lacks its branch: an
+    /// earlier start did not push it, or it was deleted there.
     fn send_work(&self, access: &RemoteAccess, spec: &AttemptSpec) -> Result<()> {
         let before = spec.number.saturating_sub(1);
         let own = spec.origin.start.iter().map(|commit| (&spec.task.task, before, commit));
@@ -124,8 +125,8 @@ impl Coordinator<'_> {
         self.send_requests();
     }
 
-    /// Passes requests on to attempts. One that fails is tried again while its attempt runs; a
-    /// message is kept for the next attempt.
+    /// Passes requests on to attempts. A failed one is retried while its attempt runs; after that,
+    /// a message is kept for the next attempt.
     pub(super) fn send_requests(&mut self) {
         if self.remote.is_sending {
             return;
@@ -178,7 +179,7 @@ impl Coordinator<'_> {
         }
     }
 
-    /// Whether an attempt has no loop yet that could receive a request to stop. `setup` and the
+    /// Whether an attempt has no loop yet that could receive a request to stop. The setup and the
     /// queue for a slot may take hours, and the first iteration follows at once.
     fn is_before_its_loop(&self, task: &TaskId, request: &FleetRequest) -> bool {
         let report = self.coordination.reports.get(task);
@@ -202,7 +203,7 @@ impl Coordinator<'_> {
             };
             self.take_in(FleetEvent::EndAsked { task: task.clone(), why });
         }
-        // One whose job was never noted here is known by its lock.
+        // An attempt whose job was never recorded here is known by its lock.
         if self.record.is_local()
             && let Some(process) = attempt::process_of(&self.files, task, number)
         {
@@ -210,8 +211,8 @@ impl Coordinator<'_> {
         }
     }
 
-    /// Brings a task's work to the repository and, where the fleet pushes, its branch to the
-    /// remote. What an earlier start has brought here is only pushed.
+    /// Fetches a task's work in the background and, if the fleet pushes, pushes its branch to the
+    /// remote. Work that an earlier start fetched is only pushed.
     fn begin_fetch(&mut self, task: &TaskId) {
         let Some(record) = self.record.task(task) else { return };
         let (branch, work) = (self.record.branch(task, record.attempt), record.work.clone());
@@ -239,7 +240,7 @@ impl Coordinator<'_> {
         });
     }
 
-    /// Brings the work here that a coordinator on another machine had fetched and pushed.
+    /// Fetches the work that a coordinator on another machine had fetched and pushed.
     pub(super) fn bring_work(&self) -> Result<(), GitFault> {
         let Some(access) = &self.remote.access else { return Ok(()) };
         let here = access.repository.as_path();
@@ -262,8 +263,8 @@ impl Coordinator<'_> {
         Ok(())
     }
 
-    /// Removes the branches of a task that landed, unless they are kept, and then its clones: as
-    /// long as one is there, the next start tries again what failed.
+    /// Removes the branches of a landed task, unless they are kept, and then its clones. As long as
+    /// a clone is there, the next start retries what failed.
     fn remove_clone(&mut self, task: &TaskId) {
         let Some(record) = self.record.task(task).cloned() else { return };
         let (terms, task) = (self.record.terms.clone(), task.clone());
@@ -274,7 +275,7 @@ impl Coordinator<'_> {
             let pattern = format!("refs/heads/fleet/{}/{task}/*", terms.name);
             let known = clones::known_commits(&terms, &task, record.work.commit.as_deref());
             let deleted = access.map_or(Ok(()), |access| delete_refs(&access, &pattern, &known));
-            // Where a rule of the remote keeps the branches, no later try removes them.
+            // If a rule of the remote keeps the branches, no later try can remove them.
             let is_over = deleted
                 .as_ref()
                 .map_or_else(|fault| fault.trouble == GitTrouble::Rejected, |()| true);
@@ -330,7 +331,7 @@ impl Coordinator<'_> {
         self.take_in(FleetEvent::FetchFailed { task, why, concerns });
     }
 
-    /// Writes the record at the remote in its time, with what waits for that.
+    /// Pushes the record to the remote when that is due, or sooner if starts wait for it.
     pub(super) fn push_record(&mut self) {
         let starts = self.remote.starts.len() - self.remote.ready;
         let time = if starts == 0 { PushTime::Usual } else { PushTime::Soon };
@@ -342,7 +343,7 @@ impl Coordinator<'_> {
         }
     }
 
-    /// Pushes the record at once, while no thread contacts the remote.
+    /// Pushes the record at once, from this thread.
     pub(super) fn push_now(&mut self) -> Result<(), StoreFault> {
         let Some(push) = self.store.push(&mut self.record, PushTime::Now) else {
             return Ok(());
@@ -352,11 +353,12 @@ impl Coordinator<'_> {
         pushed.map(drop)
     }
 
-    /// Notes that the remote's record names this many starts, or lets them wait for the next push.
+    /// Records that the remote's record contains this many starts, or leaves them for the next
+    /// push.
     pub(super) fn take_pushed(&mut self, starts: usize, pushed: Result<bool, StoreFault>) {
         self.store.note_answer(pushed.is_ok());
         if pushed.is_ok() {
-            // A signal may have let go of some of them.
+            // A signal may have dropped some of them.
             self.remote.ready = (self.remote.ready + starts).min(self.remote.starts.len());
         }
         self.note_write("push", pushed.map(drop));
@@ -367,8 +369,8 @@ impl Coordinator<'_> {
         !self.record.is_local() && self.record.task(task).is_some_and(TaskRecord::is_running)
     }
 
-    /// Ends or hands over one job elsewhere. That may take minutes, and before the next one signals
-    /// and requests are read, and the record is renewed. After a signal nothing is handed over.
+    /// Cancels or submits one job elsewhere. That may take minutes, so signals, requests and the
+    /// record are handled before the next one. After a signal nothing is submitted.
     pub(super) fn ask_executor(&mut self) {
         if self.coordination.stop.signals > 0 {
             self.remote.ready = 0;
@@ -395,8 +397,8 @@ impl Coordinator<'_> {
     }
 }
 
-/// Pushes the branch of an attempt, replacing its last known commit only. Commits that were pushed
-/// there otherwise are left alone. `stands_on`, the commit below it, came from the remote.
+/// Pushes the branch of an attempt, replacing only its last known commit. Other people's commits
+/// are left alone. `stands_on`, the commit below it, came from the remote.
 fn push_commit(
     access: &RemoteAccess,
     branch: &str,
@@ -415,15 +417,15 @@ fn push_commit(
         let hint = "look at it, and move what is there to another branch";
         return Err(GitFault::new(GitStep::Push, GitTrouble::NonFastForward, cause, hint));
     }
-    // Hosts refuse a branch that points to files they do not have.
+    // Hosts refuse a branch that refers to LFS files they do not have.
     let has: Vec<String> = old.iter().cloned().chain(stands_on.map(str::to_owned)).collect();
     access.send_lfs(commit, &has)?;
     let update = RefUpdate { name, old, new: Some(commit.to_owned()) };
-    // A refusal means that it moved just now: the next try reads it again.
+    // A refusal means that the branch has just moved; the next try reads it again.
     access.refs()?.swap(&[update]).map(drop)
 }
 
-/// Brings the branch of an attempt from its clone. A disk that is full is not the clone's fault.
+/// Fetches the branch of an attempt from its clone. A full disk is not the clone's fault.
 fn bring_branch(
     repository: &Path,
     clone: &Path,
@@ -437,7 +439,7 @@ fn bring_branch(
     })
 }
 
-/// Brings a branch of the remote here as the ref `to`.
+/// Fetches a branch of the remote as the ref `to`.
 fn track_branch(
     access: Option<&RemoteAccess>,
     branch: &str,

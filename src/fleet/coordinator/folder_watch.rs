@@ -1,4 +1,4 @@
-//! The folder of tasks while its fleet runs: what changed in it, as far as a person has trusted it.
+//! Watches the folder of tasks while its fleet runs, and reads changes that a person has trusted.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -28,9 +28,9 @@ pub(super) struct FolderWatch {
     folder: PathBuf,
     trust: PathBuf,
     due: Deadline,
-    /// The files as they were last read; empty before that, and if the folder could not be read.
+    /// The files as they were last read; empty before that, and if they could not be read.
     seen: Vec<(String, Option<(u64, i128)>)>,
-    /// What was said of it last.
+    /// The last message about the folder.
     said: Option<String>,
 }
 
@@ -57,8 +57,8 @@ impl FolderWatch {
         files.chain([(String::new(), disk::stamp(&self.trust))]).collect()
     }
 
-    /// The fleet as the folder describes it now, if that changed, or a line that says why it stays
-    /// as it was. Texts without a person's trust are left out.
+    /// Reads the fleet again if its folder has changed. Returns its terms and tasks, or a line that
+    /// says why they stay as they were, such as text without a person's trust.
     pub(super) fn find_changes(
         &mut self,
         home: &Home,
@@ -97,7 +97,7 @@ impl FolderWatch {
     }
 }
 
-/// Whether a fleet may take up these terms while it runs.
+/// Whether a running fleet may adopt these terms.
 pub(super) fn is_of(terms: &FleetTerms, new: &FleetTerms) -> bool {
     let is_same_place = terms.executor == new.executor && terms.remote == new.remote;
     is_same_place

@@ -397,9 +397,9 @@ fn a_cancelled_landing_is_neither_pushed_nor_begun_again() {
         coordinator.coordination.landing = Some(id.clone());
         coordinator.carry_out(Effect::End { task: id.clone() });
         if is_ready {
-            coordinator.take_prepared(id.clone(), Ok(ready()));
+            landing::take_prepared(&mut coordinator, id.clone(), Ok(ready()));
         } else {
-            coordinator.take_moved(id.clone(), Landed::Main(None), Ok(false));
+            landing::take_moved(&mut coordinator, id.clone(), Landed::Main(None), Ok(false));
         }
         assert_eq!(outcomes_of(&coordinator.record), [Some(Outcome::Cancelled)], "{is_ready}");
     }

@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use super::Done;
 use super::landing::LandingTry;
 
-/// The thread; `T` is the result of a job.
+/// A worker thread; `T` is the result of a job.
 pub(super) struct Worker<T> {
     works: Option<Sender<Box<dyn FnOnce() -> T + Send>>>,
     thread: Option<JoinHandle<()>>,
@@ -38,7 +38,7 @@ impl<T: Send + 'static> Worker<T> {
     }
 }
 
-/// The threads that do what takes long.
+/// The threads that do slow work.
 pub(super) struct Workers {
     pub(super) git: Worker<Done>,
     pub(super) landing: Worker<Done>,
@@ -59,7 +59,7 @@ impl Workers {
         }
     }
 
-    /// Waits for the remaining jobs of each.
+    /// Waits for the remaining jobs of each thread.
     pub(super) fn end(&mut self) {
         for thread in [&mut self.git, &mut self.landing, &mut self.talk] {
             thread.end();

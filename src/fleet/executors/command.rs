@@ -1,6 +1,6 @@
-//! A system that three commands of the user's own settings reach: `submit`, `status`, `cancel`.
-//! crew knows no batch system, so everything that they print is checked: an id is one word that no
-//! command can take for an option, and a word that is not in [`place_of`] says nothing about a job.
+//! A system reached through three commands in the user's own settings: `submit`, `status`,
+//! `cancel`. Everything that they print is checked: an id is one word that no command can mistake
+//! for an option, and a word unknown to [`place_of`] says nothing about a job.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,45 +19,45 @@ use world::env;
 use world::files::disk::{self, Durability};
 use world::process::{Call, Capture, ExitCause, Stop};
 
-/// The longest that `submit` and `cancel` may take: it may build an image, or start a machine.
+/// The time limit of `submit` and `cancel`, which may build an image or start a machine.
 const SUBMIT_WITHIN: Duration = Duration::from_secs(120);
-/// The longest that one `status` may take.
+/// The time limit of one `status`.
 const STATUS_WITHIN: Duration = Duration::from_secs(20);
-/// The longest that all of one list may take; the jobs that are left are asked for first next time.
+/// The time limit for listing all jobs; the next list begins with those left over.
 const LIST_WITHIN: Duration = Duration::from_secs(30);
-/// The longest id, in bytes; a record believes no longer one.
+/// The maximum size of an id, in bytes; a record with a longer one is refused.
 const ID_BYTES: usize = 200;
-/// The maximum number of characters in a command's last line shown.
+/// The maximum number of characters shown of a command's last line.
 const CAUSE_CHARS: usize = 300;
-/// The maximum number of characters in the fleet and the task in a job's name. With the rest it is
-/// within the 63 of a label of DNS, which Kubernetes asks for.
+/// The maximum number of characters of the fleet and of the task in a job's name, which is at most
+/// 63 long in all: a DNS label, as Kubernetes requires.
 const NAME_CHARS: usize = 32;
 
-/// The words of jobs that are over and did what they should, or just are over.
+/// The words for jobs that succeeded, or are simply over.
 const SUCCEEDED: &str = "succeeded success complete completed done finished f c x";
-/// The words of jobs that are over and did not.
+/// The words for jobs that failed or were cancelled.
 const FAILED: &str = "failed failure error cancelled canceled timed_out timeout startup_failure \
     evicted deadlineexceeded";
 /// The words for an unknown job. A `status` that prints nothing means the same.
 const MISSING: &str = "none null notfound";
 
-/// The system of an `[executor.NAME]`, for the jobs of one fleet.
+/// The commands of an `[executor.NAME]`, for the jobs of one fleet.
 pub struct CommandSystem<'a> {
     name: String,
     commands: ExecutorEntry,
-    /// Where the scripts are, for this user only: a spec contains the task.
+    /// The folder of the scripts, private to this user: a spec contains the task.
     scripts: PathBuf,
-    /// Where the commands run.
+    /// The folder that the commands run in.
     folder: PathBuf,
     stop: Stop<'a>,
-    /// The last job that was asked for.
+    /// The job whose status was asked last.
     last_asked: String,
     submit_within: Duration,
     status_within: Duration,
 }
 
 impl<'a> CommandSystem<'a> {
-    /// The system of this name in the user's settings. `stop` ends a command early.
+    /// Uses the commands of this name in the user's settings. `stop` ends a command early.
     pub fn new(
         name: &str,
         commands: ExecutorEntry,
@@ -70,8 +70,8 @@ impl<'a> CommandSystem<'a> {
         Self { name, commands, scripts, folder, stop, last_asked, submit_within, status_within }
     }
 
-    /// Runs one of the commands, and returns the last line of its standard output that is not
-    /// blank. Anything but exit status 0 is an error.
+    /// Runs one of the commands, and returns the last non-blank line of its standard output.
+    /// Anything but exit status 0 is an error.
     fn run_command(
         &self,
         key: &str,
@@ -127,7 +127,7 @@ impl Executor for CommandSystem<'_> {
         id_of(id).is_ok()
     }
 
-    /// Asks for one after the other, those after the last that was asked for first.
+    /// Asks about one job after the other, beginning after the one that was asked about last.
     fn find_jobs(&mut self, open: &[SeenJob]) -> Result<FoundJobs> {
         let (before, after) = open.split_at(open.partition_point(|job| job.id <= self.last_asked));
         let deadline = Deadline::after(LIST_WITHIN);
@@ -166,17 +166,17 @@ impl Executor for CommandSystem<'_> {
 
     fn cancel_job(&mut self, id: &str) -> Result<()> {
         let command = fill_placeholders(&self.commands.cancel, &[("job", id)]);
-        // A person who ends the fleet is why it is called: that must not end it.
+        // It is called because a person ends the fleet, so that signal must not end it.
         self.run_command("cancel", &command, self.submit_within, &|| false).map(drop)
     }
 
     fn forget_job(&mut self, job: &SeenJob) {
-        // A script that stays is removed with the fleet.
+        // A script left here is removed with the fleet.
         let _ = disk::remove(&self.script_file(&job.task, job.number));
     }
 }
 
-/// A label of DNS for a job. `random` keeps it apart from one that was submitted before.
+/// A DNS label for a job. `random` distinguishes it from one submitted before.
 fn job_name(spec: &AttemptSpec, random: u64) -> String {
     let words = format!("{}-{}", spec.task.name, spec.task.task).to_ascii_lowercase();
     let words = words.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
@@ -184,8 +184,8 @@ fn job_name(spec: &AttemptSpec, random: u64) -> String {
     format!("crew-{words}-{}-{:08x}", spec.number, random & 0xffff_ffff)
 }
 
-/// The id in the last line that `submit` printed. It becomes a word of commands, so what a shell or
-/// a command could take for something else is refused.
+/// The id in the last line that `submit` printed. It becomes an argument of commands, so anything
+/// that a shell or a command could misread is refused.
 fn id_of(line: &str) -> Result<&str> {
     let is_plain = line.chars().all(|c| c.is_ascii_graphic() && !"'\"`$\\".contains(c));
     let why = if line.is_empty() {
@@ -202,12 +202,12 @@ fn id_of(line: &str) -> Result<&str> {
     Err(Failure::new(format!("{why}: {shown:?}"), hint).into())
 }
 
-/// Where a job is.
+/// What a system says about a job.
 #[derive(Debug, PartialEq, Eq)]
 enum JobPlace {
-    /// It may wait or run; nothing follows.
+    /// The job may wait or run.
     Open,
-    /// It is over, for this reason, which is empty for success.
+    /// The job is over, for this reason, which is empty for success.
     Ended(String),
     /// The system does not know the job.
     Missing,

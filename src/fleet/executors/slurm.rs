@@ -1,7 +1,7 @@
 //! Slurm, by its own commands: here, or on a login node by ssh. They need no accounting database.
-//! What a site wants for each job, such as a partition or a time limit, is read by sbatch itself
-//! from the variables SBATCH_*. A line that is something else than an answer, such as a greeting of
-//! the login shell, is absent, and a state with an unknown name never counts as an end.
+//! sbatch itself reads what a site wants for each job, such as a partition or a time limit, from
+//! the variables SBATCH_*. Other lines, such as a login shell's greeting, are ignored, and an
+//! unknown state never counts as an end.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -19,29 +19,28 @@ use world::env;
 use world::process::Stop;
 use world::store::hash;
 
-/// The longest a command may take. Slurm's own give up after 10 to 20 s without a controller.
+/// The time limit of a command. Slurm's own commands give up after 10 to 20 s without a controller.
 const WITHIN: Duration = Duration::from_secs(60);
 /// The maximum number of jobs of a fleet that one answer may list.
 const JOBS_MAX: usize = 50_000;
-/// The maximum number of jobs that are looked up one by one for one list, so that it is over in
-/// time.
+/// The maximum number of jobs looked up individually for one list, so that it finishes in time.
 const LOOKUPS_MAX: usize = 200;
 /// Where jobs leave their output, below the home of the account there.
 const LOGS: &str = ".crew-fleets";
-/// The digits that distinguish fleets of one name.
+/// The number of digits that distinguish fleets with the same name.
 const GROUP_DIGITS: usize = 8;
-/// What `squeue -O` has to print for a list. With a width and a separator for each column, a long
-/// value neither runs into the next nor is truncated to 20 characters. The name is last, because it
-/// may contain the separator.
+/// The columns that `squeue -O` prints for a list. With a width and a separator, a long value
+/// neither runs into the next nor is truncated to 20 characters. The name is last, because it may
+/// contain the separator.
 const COLUMNS: &str = "JobID:20|,State:30|,Name:1024";
-/// The states in which nothing of a job runs or will run.
+/// The states in which no process of a job runs or will run.
 const ENDS: &str = "BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED \
     REVOKED TIMEOUT";
 
-/// A cluster, for the jobs of one fleet.
+/// A Slurm cluster, for the jobs of one fleet.
 pub struct Slurm<'a> {
-    /// The prefix of the names of the fleet's jobs. No fleet's name contains a slash; with the
-    /// usual hyphens `a` and `a-b` could not be distinguished.
+    /// The prefix of the fleet's job names. It ends with a slash, which no fleet's name contains;
+    /// with hyphens `a` and `a-b` could not be distinguished.
     prefix: String,
     host: Option<String>,
     crew: String,
@@ -50,15 +49,14 @@ pub struct Slurm<'a> {
 }
 
 impl<'a> Slurm<'a> {
-    /// The jobs of a fleet, submitted here or on the login node `host`. `crew` is a path on the
-    /// machines of the cluster, or a name on the PATH of the login shell. `stop` ends a command
-    /// early.
+    /// Submits a fleet's jobs here, or on the login node `host`. `crew` is a path on the cluster's
+    /// machines, or a name on the login shell's PATH. `stop` ends a command early.
     pub fn new(terms: &FleetTerms, host: Option<String>, crew: String, stop: Stop<'a>) -> Self {
-        // One user may have fleets of one name of several repositories there.
+        // One user may have fleets with the same name from several repositories there.
         let address = terms.remote.as_ref().map_or("", |remote| remote.url.as_str());
         let digits = &hash(address.as_bytes())[..GROUP_DIGITS];
         let prefix = format!("crew/{}.{digits}/", terms.name);
-        // A relative one starts at the home of the account there.
+        // A relative path starts at the account's home there.
         let home = if host.is_none() { env::path("HOME") } else { None };
         let logs = home.unwrap_or_default().join(LOGS).join(&terms.name);
         Self { prefix, host, crew, logs, stop }
@@ -94,8 +92,8 @@ impl<'a> Slurm<'a> {
         Ok(found)
     }
 
-    /// The job that an id and a name denote, if it is one of this fleet. Ids are given again once
-    /// the controller has lost its state, so the id alone says nothing.
+    /// The job with this id and name, if it belongs to this fleet. Ids are reused once the
+    /// controller has lost its state, so the id alone proves nothing.
     fn seen_job(&self, id: &str, name: &str, ended: Option<String>) -> Option<SeenJob> {
         let (task, number) = name.strip_prefix(&self.prefix)?.split_once('/')?;
         let (id, task) = (id.parse::<u64>().ok()?.to_string(), task.parse().ok()?);
@@ -111,8 +109,8 @@ impl<'a> Slurm<'a> {
     }
 
     /// The job in a line of `scontrol -o show job`. A name may hold blanks. After it, only the
-    /// first field of each name counts: words of a user, such as those of the command, come late in
-    /// the line.
+    /// first field with each name counts: a user's own words, such as the command, come late in the
+    /// line.
     fn parse_shown(&self, line: &str) -> Option<SeenJob> {
         let (id, rest) = line.strip_prefix("JobId=")?.split_once(" JobName=")?;
         let (name, rest) = rest.split_once(" UserId=")?;
@@ -144,7 +142,7 @@ impl Executor for Slurm<'_> {
     }
 
     fn is_id(&self, id: &str) -> bool {
-        // A word that is not a number would be an option, such as one that cancels every job.
+        // A word that is not a number could be an option, such as one that cancels every job.
         id.parse::<u64>().is_ok_and(|number| number.to_string() == id)
     }
 
@@ -153,7 +151,7 @@ impl Executor for Slurm<'_> {
         let mut known = self.run_client(&queue, &[], |line| self.parse_listed(line))?;
         let asked = left_by(open, &known);
         if !asked.is_empty() {
-            // It fails for a job that is forgotten, and answers for the others.
+            // scontrol fails for a forgotten job, and answers for the others.
             let ids = asked.join(" ");
             let command = format!("for job in {ids}; do scontrol --all -o show job $job; done; :");
             known.extend(self.run_client(&command, &[], |line| self.parse_shown(line))?);
@@ -169,7 +167,7 @@ impl Executor for Slurm<'_> {
     }
 }
 
-/// The id of a new job, in a line of `sbatch --parsable`: `ID`, or `ID;CLUSTER`.
+/// The id of a new job in a line that `sbatch --parsable` prints: `ID`, or `ID;CLUSTER`.
 fn parse_submitted(line: &str) -> Option<u64> {
     let line = line.trim();
     line.split_once(';').map_or(line, |(id, _)| id).parse().ok()
@@ -179,25 +177,25 @@ fn find_field<'line>(line: &'line str, name: &str) -> Option<&'line str> {
     line.split_once(&format!(" {name}="))?.1.split(' ').next()
 }
 
-/// The ids of those jobs that are not in the queue, up to [`LOOKUPS_MAX`].
+/// The ids of the jobs that are not in the queue, up to [`LOOKUPS_MAX`].
 fn left_by(open: &[SeenJob], queue: &[SeenJob]) -> Vec<String> {
     let queued: BTreeSet<&str> = queue.iter().map(|job| job.id.as_str()).collect();
     let left = open.iter().map(|job| &job.id).filter(|id| !queued.contains(id.as_str()));
     left.take(LOOKUPS_MAX).cloned().collect()
 }
 
-/// The jobs that were found, of those that were `asked` for one by one.
+/// The jobs that were found; those of the `asked` that were not are missing.
 fn found_jobs(known: Vec<SeenJob>, mut asked: Vec<String>) -> FoundJobs {
     asked.retain(|id| known.iter().all(|job| job.id != *id));
     FoundJobs { known, missing: asked }
 }
 
-/// The command that submits a script. Slurm does not make the folder of the output. Output contains
-/// secrets, and the home of a cluster is often shared, so folder and file are this user's only; the
-/// job itself gets the mask that the account has.
+/// The command that submits a script. Slurm does not create the output folder. Output contains
+/// secrets, and a cluster's home is often shared, so only this user can read folder and file; the
+/// job itself gets the account's umask.
 fn submission_script(logs: &Path, name: &str) -> String {
     let folder = logs.display().to_string();
-    // Slurm fills in what follows a percent sign.
+    // Slurm expands what follows a percent sign.
     let log = format!("{}/%j.log", folder.replace('%', "%%"));
     format!(
         "mask=$(umask) && umask 077 && mkdir -p -- {folder} && chmod 700 -- {folder} && \

@@ -1,5 +1,5 @@
-//! How a task ended, and why, as a value: rows, hints and exit codes match on it, and people read
-//! its sentence.
+//! How a task ended and why, as values: rows, hints and exit codes match on them, and people read
+//! them as sentences.
 
 use std::fmt;
 
@@ -22,13 +22,13 @@ pub struct TaskEnding {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Landed {
-    /// On the base as this commit; `None` if the base had all of it.
+    /// On the base as this commit; `None` if the base already had all of it.
     Main(Option<String>),
-    /// The address of a pull request.
+    /// In a pull request with this address.
     Request(String),
 }
 
-/// Why a task is over, or why an attempt at it could not continue.
+/// Why a task ended, or why an attempt at it could not continue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "is", content = "of")]
 pub enum TaskReason {
@@ -44,12 +44,12 @@ pub enum TaskReason {
         reason: Option<String>,
     },
     FileGone,
-    /// The landing refused its work, and nothing has settled that.
+    /// A landing refused its work, and the refusal has not been settled.
     Refused {
         refusal: Refusal,
         unsettled: Option<Unsettled>,
     },
-    /// The landing could not be tried.
+    /// The landing could not be carried out.
     NotLanded(String),
     Unfetchable(String),
     LacksWork(String),
@@ -60,24 +60,24 @@ pub enum TaskReason {
     /// The executor says that the process of the attempt is gone.
     ProcessGone(String),
     Interrupted,
-    /// Its attempts ended this many times in a row without a finished iteration.
+    /// Its attempts ended this often in a row without a finished iteration.
     Repeated {
         times: u32,
         last: Box<TaskReason>,
     },
 }
 
-/// Why a refusal of a landing was not settled.
+/// Why a refused landing was not settled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "is", content = "of")]
 pub enum Unsettled {
-    /// Its loop ended for this reason.
+    /// The task's loop ended for this reason.
     Loop(Box<TaskReason>),
-    /// This limit of its loop is used up; with the command once it is raised.
+    /// This limit of the task's loop is used up; `resume` is the command once it is raised.
     LimitUsedUp { limit: String, resume: String },
 }
 
-/// What kind of reason it is, for rows, hints and exit codes.
+/// The kind of a reason, for rows, hints and exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TaskEndKind {
@@ -89,21 +89,21 @@ pub enum TaskEndKind {
     TestChanges,
     Conflict,
     Red,
-    /// The landing was refused for another reason.
+    /// A landing was refused for another reason.
     Landing,
-    /// git, the remote or the executor.
+    /// A fault of git, the remote or the executor.
     Machine,
-    /// A person's cancel, or its file is gone.
+    /// A person cancelled it, or its file is gone.
     Person,
 }
 
 impl TaskEnding {
-    /// An end without a proof.
+    /// Creates an ending without a proof.
     pub fn new(outcome: Outcome, reason: impl Into<TaskReason>) -> Self {
         Self { outcome, proof: None, reason: reason.into(), landed: None }
     }
 
-    /// The end of a task, given the end of its loop.
+    /// The ending of a task, given that of its loop.
     pub fn of_loop(ending: &Ending) -> Self {
         let Ending { reason, proof_notes, .. } = ending.clone();
         let reason = match reason {
@@ -113,17 +113,17 @@ impl TaskEnding {
         Self { proof: ending.proof, ..Self::new(ending.outcome, reason) }
     }
 
-    /// Whether its work is done.
+    /// Whether the task's work is done.
     pub fn is_completed(&self) -> bool {
         self.outcome == Outcome::Completed
     }
 
-    /// Whether it was given up.
+    /// Whether the task was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.outcome == Outcome::Cancelled
     }
 
-    /// The end for work that is to land now, whatever prevented that before.
+    /// The ending for work that is to land now, whatever prevented that before.
     pub fn for_landing(self) -> Self {
         let reason = match (self.reason, self.proof) {
             (reason @ TaskReason::Loop { .. }, _) | (reason, None) => reason,
@@ -136,7 +136,7 @@ impl TaskEnding {
     }
 }
 
-/// The reason is written as a sentence, too, for people who read the files.
+/// Also writes the reason as a sentence, for people who read the files.
 impl Serialize for TaskEnding {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { outcome, proof, reason, landed } = self;
@@ -151,7 +151,7 @@ impl Serialize for TaskEnding {
 }
 
 impl TaskReason {
-    /// What kind of reason it is.
+    /// The kind of its reason.
     pub fn kind(&self) -> TaskEndKind {
         match self {
             Self::Loop { reason, .. } if reason.is_of_test_changes() => TaskEndKind::TestChanges,
@@ -175,7 +175,8 @@ impl TaskReason {
         }
     }
 
-    /// Its sentence without the word for its kind with which a conflict and a failed check begin.
+    /// The reason's sentence, without the word for its kind that a conflict or a failed check
+    /// begins with.
     pub fn without_its_kind(&self) -> String {
         match self {
             Self::Refused {
@@ -250,7 +251,7 @@ mod tests {
             (Outcome::Blocked, asked),
             (Outcome::Blocked, silent),
             (Outcome::Blocked, refused),
-            // Whatever was refused before.
+            // The ending does not depend on earlier refusals.
             (Outcome::Blocked, "a fault of git".into()),
             (Outcome::Cancelled, cancelled),
             (Outcome::Stalled, "no progress".into()),

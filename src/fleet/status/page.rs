@@ -1,9 +1,9 @@
-//! The page of a fleet: the whole fleet in the first lines, then its tasks, and the next command.
+//! The status page of a fleet: a summary, then its tasks, and the next command.
 
 use minijinja::context;
 use unicode_width::UnicodeWidthStr;
 
-use super::{FleetStatus, StatusGroup, TaskStatus, missing_loop, render_template};
+use super::{FleetStatus, StatusGroup, TaskStatus, missing_step, render_template};
 use crate::fleet::record::{FleetRecord, Landed};
 use crate::fleet::step::lines::{COMMIT_CHARS, show_text};
 use crate::report::colour::{STRONG, mark_quiet, mark_text, mark_words};
@@ -14,12 +14,11 @@ use engine::text::{clock_time, format_age, format_briefly, join_first_names, tex
 use engine::usage::Money;
 use engine::view::columns::{ALWAYS, CellColour, Column};
 
-/// The maximum number of rows in a group on a page, the most lines of one reason, and how many
-/// tasks that are done have their names on it.
+/// The maximum numbers of rows in a group, of lines in a reason, and of finished tasks named.
 const ROWS_MAX: usize = 20;
 const WHY_LINES: usize = 4;
 const NAMED: usize = 8;
-/// The widest column of tasks, and the columns that a row takes beside its task and its news.
+/// The maximum width of the task column, and the width of all columns except task and news.
 const TASK_COLUMNS: usize = 24;
 const BESIDE: usize = 26;
 /// Below this width the columns of time, cost and place stay empty.
@@ -59,7 +58,7 @@ impl FleetStatus<'_> {
         lines.iter().take(most).map(|line| fit_line(line, at.width)).collect()
     }
 
-    /// "fleet shop: 12 of 20 landed · 4 run · 1 needs you", and below it the money and the time.
+    /// Renders "fleet shop: 12 of 20 landed · 4 run · 1 needs you", with money and time below.
     fn render_head(&self, width: usize) -> Vec<String> {
         let FleetRecord { terms, request, .. } = self.record;
         let (counts, name) = (&self.counts, show_text(&terms.name));
@@ -84,8 +83,8 @@ impl FleetStatus<'_> {
         first.lines().map(str::to_owned).chain([used]).collect()
     }
 
-    /// "landed    main 4f2c9d1: user-model, addresses and 8 more": what ended so, and where the
-    /// newest of it is.
+    /// Renders "landed    main 4f2c9d1: user-model, addresses and 8 more": the finished tasks of one
+    /// kind, and where the newest is.
     fn render_done(&self, tasks: &[TaskStatus<'_>]) -> Vec<String> {
         let mut tasks: Vec<&TaskStatus<'_>> = tasks.iter().collect();
         tasks.sort_by_key(|row| row.what);
@@ -99,7 +98,7 @@ impl FleetStatus<'_> {
                 _ => format!("crew/{}/*", terms.name),
             };
             let names = rows.iter().map(|row| match (row.end.proof, row.work.is_behind) {
-                (_, true) => format!("{} (not {})", row.task, missing_loop(self.record)),
+                (_, true) => format!("{} (not {})", row.task, missing_step(self.record)),
                 (Some(Proof::Claimed), _) => format!("{} (claimed)", row.task),
                 _ => row.task.to_string(),
             });
@@ -111,7 +110,7 @@ impl FleetStatus<'_> {
     }
 }
 
-/// Rows in columns. A reason that has no room there is written in full below its row.
+/// Renders rows in columns. A reason without room there follows in full below its row.
 fn render_table(tasks: &[TaskStatus<'_>], at: Reading, most: usize) -> Vec<String> {
     let width = at.width.saturating_sub(2);
     let widest = tasks.iter().map(|row| row.task.as_str().width()).max().unwrap_or_default();
@@ -138,7 +137,7 @@ fn render_table(tasks: &[TaskStatus<'_>], at: Reading, most: usize) -> Vec<Strin
             let why = wrap_text(&show_text(&row.news), width.saturating_sub(4), WHY_LINES);
             block.extend(why.iter().map(|line| format!("      {line}")));
         }
-        // The last line says how many are left out.
+        // The last line says how many rows are left out.
         if page.len() + block.len() + usize::from(kept + 1 < tasks.len()) > most {
             break;
         }

@@ -11,35 +11,35 @@ use engine::fleet::{Refusal, TaskId};
 #[expect(clippy::large_enum_variant, reason = "only a few live at a time")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FleetEvent {
-    /// The folder as it is now. The first one is the start: what was found out about attempts that
-    /// an earlier coordinator started comes before it. At the start, tasks that are missing are
-    /// given up; later they wait, as a checkout of another branch hides the whole folder.
+    /// The folder as it is now. The first one is the start; findings about an earlier coordinator's
+    /// attempts come before it. At the start, missing tasks are given up; later they wait, because
+    /// a checkout of another branch hides the whole folder.
     Described(Vec<DescribedTask>),
-    /// A report that is newer than the last one.
+    /// A new report of an attempt.
     Reported(TaskId, AttemptReport),
-    /// The executor took an attempt, and calls it `job`; also found out after a start.
+    /// The executor accepted an attempt as `job`; may also be found out later.
     Started { task: TaskId, number: u32, job: String },
-    /// This commit of the task's branch was brought to the repository, and pushed where it should.
+    /// This commit of the task's branch was fetched, and pushed if the fleet pushes.
     Fetched { task: TaskId, commit: String },
-    /// Its commits cannot be brought.
+    /// The task's commits could not be fetched or pushed.
     FetchFailed { task: TaskId, why: String, concerns: FetchConcern },
     /// The process or job of the running attempt is over, and no report says how it ended.
     Gone { task: TaskId, number: u32, why: String },
     /// The executor refused an attempt.
     NotStarted { task: TaskId, why: String },
-    /// The executor was asked for the end of a job; `why`: it could not be.
+    /// The executor was asked to cancel a job; `why`: that failed.
     EndAsked { task: TaskId, why: Option<String> },
-    /// Its work is where it belongs.
+    /// The task's work has landed.
     Landed(TaskId, Landed),
-    /// Its branch may not land.
+    /// The task's branch may not land.
     Refused(TaskId, Refusal),
-    /// A landing that could not be tried: git, the remote. With `needs_person` it ends the task.
+    /// A landing failed because of git or the remote. With `needs_person` it ends the task.
     LandingFailed { task: TaskId, why: String, needs_person: bool },
     /// A person's or an agent's request; `None` means all tasks.
     Requested(Option<TaskId>, FleetRequest),
-    /// This part, such as the remote, does not work and nothing starts; `None`: it works again.
+    /// This part, such as the remote, does not work, so nothing starts; `None`: it works again.
     Trouble { of: &'static str, why: Option<String> },
-    /// The number of SIGINT or SIGTERM so far; `is_hangup`: the terminal was closed.
+    /// The number of SIGINT or SIGTERM signals so far; `is_hangup`: the terminal was closed.
     Signal { times: u32, is_hangup: bool },
     /// Time passed: decides what starts, lands and is fetched.
     Tick,
@@ -48,11 +48,11 @@ pub enum FleetEvent {
 /// What a failed fetch concerns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FetchConcern {
-    /// The remote or the repository, and so every task.
+    /// The remote or the repository, and therefore every task.
     All,
-    /// The clone or the branch of the task, which is broken.
+    /// The task's clone or branch, which is broken.
     Task,
-    /// The branch of the task, which the rules of the remote refuse.
+    /// The task's branch, which the remote's rules refuse.
     Rules,
 }
 
@@ -62,7 +62,7 @@ pub enum FetchConcern {
 pub enum FleetRequest {
     /// A pause or a cancel.
     Task(TaskRequest),
-    /// Lifts a pause; tries again what ended without being completed.
+    /// Lifts a pause, or retries a task that ended without being completed.
     Resume { accepts_test_changes: bool },
     /// A message; `by_agent` marks it as unchecked.
     Tell { words: String, by_agent: bool },
@@ -71,25 +71,27 @@ pub enum FleetRequest {
 /// An effect that the coordinator carries out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
-    /// Writes the record; before every effect that follows it.
+    /// Writes the record, before any later effect.
     Save,
-    /// Hands an attempt to the executor. `continues`: with the loop and the clone of this number.
+    /// Submits an attempt to the executor. `continues`: with this number's existing loop and clone.
     Start { task: TaskId, number: u32, continues: bool },
     /// Passes a request on to the loop of a running attempt.
     Pass { task: TaskId, request: FleetRequest },
-    /// TERM, or the executor's cancel, answered by `EndAsked`; a landing that runs is given up.
+    /// Ends an attempt by TERM or the executor's cancel, answered by `EndAsked`; gives up a landing
+    /// in progress.
     End { task: TaskId },
-    /// Brings the attempt's commits to this repository and, where the fleet pushes, to the remote.
+    /// Fetches the attempt's commits to this repository and, if the fleet pushes, pushes them to
+    /// the remote.
     Fetch { task: TaskId },
-    /// Lands the branch of this task; one at a time.
+    /// Lands the task's branch; one task at a time.
     Land { task: TaskId },
-    /// Opens a pull request for its branch.
+    /// Opens a pull request for the task's branch.
     OpenPull { task: TaskId },
-    /// Removes the clone, and the branch unless branches are kept.
+    /// Removes the task's clones, and its branches unless they are kept.
     Remove { task: TaskId },
-    /// A line for people.
+    /// Prints a line for people.
     Say(FleetLine),
-    /// The coordinator is done.
+    /// Ends the coordinator, which is done.
     Finish,
 }
 

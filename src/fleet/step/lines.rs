@@ -1,5 +1,5 @@
-//! The lines of a coordinator: one for each thing that happened, with its task in front. What came
-//! from a file, an agent or a remote is cleaned. They hold no time of day.
+//! The lines that a coordinator prints: one for each event, beginning with its task. Text from a
+//! file, an agent or a remote is cleaned.
 
 use chrono::{DateTime, FixedOffset, Utc};
 use unicode_width::UnicodeWidthStr;
@@ -11,14 +11,14 @@ use engine::text::{clean_text, clock_time, one_line, quote_words, text_start, wi
 
 /// The maximum number of characters in foreign text in a line.
 const TEXT_CHARS: usize = 200;
-/// The minimum width of a task's name; most names in a fleet are shorter.
+/// The width that a task's name is padded to; most names are shorter.
 const TASK_COLUMNS: usize = 14;
 /// How many characters of a commit are shown.
 pub const COMMIT_CHARS: usize = 7;
-/// A wait of fewer seconds is shown to the second.
+/// The wait, in seconds, below which its end is shown to the second.
 const SECONDS_BELOW_S: i64 = 120;
 
-/// The line of an event at `at`, the user's local time, without its line break.
+/// Renders the line of an event at `at`, the user's local time, without a line break.
 pub fn render_line(line: &FleetLine, record: &FleetRecord, at: DateTime<FixedOffset>) -> String {
     let (task, text) = match line {
         FleetLine::Note(text) => return show_text(text),
@@ -52,8 +52,8 @@ pub fn render_line(line: &FleetLine, record: &FleetRecord, at: DateTime<FixedOff
     format!("{name}{:missing$} {text}", "")
 }
 
-/// How a task ended: "landed as 4f2c9d1, proof: checked", "needs you: conflict: src/pay.rs changed
-/// on main too".
+/// Renders how a task ended: "landed as 4f2c9d1, proof: checked", "needs you: conflict: src/pay.rs
+/// changed on main too".
 pub fn render_ending(ending: &TaskEnding) -> String {
     let TaskEnding { outcome, proof, reason, landed } = ending;
     let why = show_text(&reason.to_string());
@@ -77,7 +77,7 @@ pub fn render_ending(ending: &TaskEnding) -> String {
     }
 }
 
-/// "waits until 09:10: usage limit"; with the second where it is near.
+/// Renders "waits until 09:10: usage limit", with seconds if the wait is short.
 fn render_wait(until: Option<DateTime<Utc>>, why: &str, at: DateTime<FixedOffset>) -> String {
     let until = until.map_or(String::new(), |until| {
         let is_near = (until - at.to_utc()).num_seconds().abs() < SECONDS_BELOW_S;
@@ -89,7 +89,7 @@ fn render_wait(until: Option<DateTime<Utc>>, why: &str, at: DateTime<FixedOffset
     with_reason(&format!("waits{until}"), &show_text(why))
 }
 
-/// Foreign text on one line.
+/// Renders foreign text on one line.
 pub fn show_text(text: &str) -> String {
     one_line(&clean_text(text), TEXT_CHARS)
 }

@@ -1,6 +1,6 @@
 //! The effects of what people do: task files, requests (a pause, a cancel, another try, a message)
-//! and signals. A cancelled task stays cancelled until it is resumed, and a completed task is never
-//! worked on again.
+//! and signals. A cancelled task stays cancelled until it is resumed, and no agent works on a
+//! completed task again.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,8 @@ use engine::fleet::{LandingMode, TaskId};
 use engine::record::Outcome;
 use engine::text::join_first_names;
 
-/// What is said after a signal: here, for jobs elsewhere, to a terminal that is closed, and then.
+/// The notes after a first signal, for jobs here, for jobs elsewhere, and if the terminal was
+/// closed; then after a second signal.
 const SIGNALLED: [&str; 4] = [
     "no task starts any more, and each iteration that runs is the last one; Ctrl-C again ends them now",
     "no task starts any more, and the jobs run on; Ctrl-C again ends them, a closed terminal leaves them",
@@ -30,7 +31,7 @@ const NAMED_MAX: usize = 5;
 const BY_AGENT: &str = "(an agent says, unchecked) ";
 
 impl Turn<'_> {
-    /// Applies the present folder: tasks that are new, have changed or lost their file.
+    /// Applies the folder as it is now: new tasks, changed tasks, and tasks whose file is gone.
     pub(super) fn take_described(&mut self, mut tasks: Vec<DescribedTask>) {
         tasks.sort_by(|one, other| one.task.compare_turn(&other.task));
         let is_start = !std::mem::replace(&mut self.coordination.has_begun, true);
@@ -77,10 +78,9 @@ impl Turn<'_> {
         }
     }
 
-    /// Takes up a task of an earlier start. An attempt that runs is adopted, and its pause is
-    /// lifted. A cancel that came during a landing ends the task. Completed work lands if the fleet
-    /// lands now, on the base also from a pull request. A task whose file is gone ends unless it is
-    /// done.
+    /// Continues a task of an earlier start. Adopts a running attempt and lifts its pause. A cancel
+    /// during a landing ends the task. Completed work lands if the fleet now lands, on the base
+    /// even from a pull request. A task whose file is gone ends unless it is done.
     fn begin_task(&mut self, id: &TaskId, task: &mut TaskRecord, revision: Option<&String>) {
         let (lands, is_gone) = (self.lands(), revision.is_none());
         let given_up = TaskEnding::new(Outcome::Cancelled, TaskReason::FileGone);
@@ -91,7 +91,7 @@ impl Turn<'_> {
                 if cancel.is_none() {
                     self.pass_request(id, FleetRequest::Resume { accepts_test_changes: false });
                 } else if is_now && !self.record.is_local() {
-                    // The executor may not have taken that before.
+                    // The executor may not have accepted that before.
                     self.effects.push(Effect::End { task: id.clone() });
                 }
                 if is_gone {
@@ -130,7 +130,7 @@ impl Turn<'_> {
         }
     }
 
-    /// The effect of a changed file, unless the task simply starts with it.
+    /// Says what a changed file means for the task, unless the task simply starts with it.
     fn note_of_change(&self, id: &TaskId, revision: Option<&String>) -> Option<&'static str> {
         let task = self.record.task(id)?;
         if revision.is_none_or(|revision| *revision == task.text.revision) {
@@ -146,7 +146,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Applies a signal. After the first nothing starts, the second ends what runs.
+    /// Applies a signal. After the first, nothing new starts; the second ends what runs.
     pub(super) fn take_signal(&mut self, times: u32, is_hangup: bool) {
         self.coordination.stop.is_hangup |= is_hangup;
         if times <= self.coordination.stop.signals {
@@ -172,7 +172,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Notes whether the executor took a request to end a job, which is repeated until it does.
+    /// Records whether the executor accepted a request to end a job, which is repeated until it
+    /// does.
     pub(super) fn end_asked(&mut self, id: &TaskId, why: Option<String>) {
         let Some(why) = why else {
             self.coordination.backoffs.ends.remove(id);
@@ -185,7 +186,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Asks again for the end of the jobs that run, unless a resume has lifted that.
+    /// Asks again for the end of running jobs, unless a resume has lifted the request.
     pub(super) fn end_again(&mut self) {
         let Self { record, coordination, .. } = self;
         coordination.backoffs.ends.retain(|id, _| {
@@ -224,13 +225,13 @@ impl Turn<'_> {
         }
     }
 
-    /// Keeps a request for all tasks, also for those that are new later.
+    /// Keeps a request for all tasks, including those added later.
     fn ask_all(&mut self, request: &TaskRequest) {
         request.replace_request(&mut self.record.request);
         self.is_changed = true;
     }
 
-    /// Lifts a request for all tasks; where one task alone is resumed, the others keep it.
+    /// Lifts a request for all tasks; if only one task is resumed, the others keep it.
     fn lift_stop(&mut self, is_alone: bool) {
         let Some(request) = self.record.request.take() else { return };
         self.is_changed = true;
@@ -241,7 +242,7 @@ impl Turn<'_> {
         }
     }
 
-    /// A pause or a cancel of one task. A pause of all tasks is not noted in each.
+    /// Pauses or cancels one task. A pause of all tasks is not stored in each task.
     fn stop_task(
         &mut self,
         id: &TaskId,
@@ -257,7 +258,7 @@ impl Turn<'_> {
             (TaskState::Ended(found), Some(ending)) => {
                 let is_by_agent = matches!(asked, TaskRequest::Cancel { by_agent: true, .. });
                 let is_kept = found.is_cancelled() || matches!(found.landed, Some(Landed::Main(_)));
-                // Completed work that shall not land is given up by its name, and not by an agent.
+                // Completed work is given up only by a person who names the task.
                 if is_alone && !is_kept && !is_by_agent {
                     self.end(id, task, ending);
                 }
@@ -281,7 +282,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Lifts a pause, or tries a task again that ended without being completed.
+    /// Lifts a pause, or retries a task that ended without being completed.
     fn resume_task(&mut self, id: &TaskId, task: &mut TaskRecord, accepts: bool, is_alone: bool) {
         if let TaskState::Ended(ending) = task.state.clone() {
             match self.refusal_to_try(id, task, accepts) {
@@ -299,7 +300,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Tries an ended task again. Completed work only lands, unless its file has changed since.
+    /// Retries an ended task. Completed work only lands, unless its file has changed since.
     fn try_again(&self, id: &TaskId, task: &mut TaskRecord, ending: TaskEnding, accepts: bool) {
         let is_same = self
             .coordination
@@ -317,9 +318,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Why a task that ended is not tried again, and whether that is a limit that is used up: its
-    /// loop would only say so, and the reason why it ended would be lost. Only what has its proof
-    /// needs no loop.
+    /// Why an ended task is not retried, and whether that is a used-up limit: its loop would only
+    /// report the limit, and the reason for its end would be lost. Only proven work needs no loop.
     fn refusal_to_try(
         &self,
         id: &TaskId,
@@ -349,8 +349,8 @@ impl Turn<'_> {
         Some((Failure::new(cause, hint).in_a_line(), true))
     }
 
-    /// Keeps a message until a loop accepts it. A message for all tasks is for those that are open,
-    /// and for those that asked a person.
+    /// Keeps a message until a loop accepts it. A message for all tasks goes to open tasks and to
+    /// those that asked a person.
     fn pass_message(&mut self, id: &TaskId, task: &mut TaskRecord, words: String, is_alone: bool) {
         let has_loop = self.coordination.reports.get(id).is_some_and(AttemptReport::has_loop);
         match task.ending().map(|ending| ending.outcome) {

@@ -1,4 +1,4 @@
-//! Requests to the coordinator of a fleet: a file each, in a folder of the fleet.
+//! Requests to the coordinator of a fleet, each a file in a folder of the fleet.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use world::env;
 use world::files::disk::{self, Durability};
 use world::store::{Home, read_json, write_json};
 
-/// The maximum number of requests that may wait, and the largest, in bytes.
+/// The maximum number of waiting requests, and the maximum size of one, in bytes.
 pub(super) const REQUESTS_MAX: usize = 1000;
 const REQUEST_BYTES: u64 = 64 << 10;
 
@@ -28,7 +28,7 @@ struct RequestFile {
     request: FleetRequest,
 }
 
-/// Leaves a request for the coordinator, which reads it within a second, or when it starts. `None`
+/// Leaves a request for the coordinator, which reads it within a second or at its start. `None`
 /// means all tasks.
 pub fn send_request(
     home: &Home,
@@ -57,16 +57,16 @@ pub fn send_request(
     Ok(write_json(&file, &request, Durability::Machine)?)
 }
 
-/// The requests that wait, the oldest first.
+/// The waiting requests, the oldest first.
 #[derive(Debug, Default)]
 pub struct WaitingRequests {
     pub requests: Vec<(Option<TaskId>, FleetRequest)>,
-    /// One line for each file that was set aside.
+    /// A line for each unreadable file that was set aside.
     pub notes: Vec<String>,
     files: Vec<PathBuf>,
 }
 
-/// The files of the requests that wait, the oldest first.
+/// Lists the files of the waiting requests, the oldest first.
 fn request_files(files: &FleetFiles) -> Vec<PathBuf> {
     let mut names = disk::names(&files.requests(), REQUESTS_MAX);
     names.retain(|name| {
@@ -76,7 +76,7 @@ fn request_files(files: &FleetFiles) -> Vec<PathBuf> {
     names.iter().map(|name| files.requests().join(name)).collect()
 }
 
-/// The requests that the coordinator reads next.
+/// Reads the requests that the coordinator will read next, and leaves their files.
 pub fn waiting_requests(home: &Home, fleet: &str) -> Vec<(Option<TaskId>, FleetRequest)> {
     let files = request_files(&FleetFiles::new(home, fleet));
     let read = files.iter().filter_map(|file| read_json(file, REQUEST_BYTES));
@@ -84,7 +84,7 @@ pub fn waiting_requests(home: &Home, fleet: &str) -> Vec<(Option<TaskId>, FleetR
 }
 
 impl WaitingRequests {
-    /// Reads them. They stay where they are until [`Self::remove_files`].
+    /// Reads the waiting requests. Their files stay until [`Self::remove_files`].
     pub fn read_waiting(files: &FleetFiles) -> Self {
         let mut waiting = Self::default();
         for file in request_files(files) {
@@ -92,7 +92,7 @@ impl WaitingRequests {
                 waiting.requests.push((task, request));
                 waiting.files.push(file);
             } else if disk::exists(&file) {
-                // One name for all: whoever can write here cannot fill the folder.
+                // All get the same name, so that nobody can fill the folder with them.
                 let see = match disk::move_aside(&file, "unreadable") {
                     Ok(aside) => aside.display().to_string(),
                     Err(error) => error.to_string(),
@@ -103,7 +103,7 @@ impl WaitingRequests {
         waiting
     }
 
-    /// Removes the requests that were read, once the record contains their effects.
+    /// Removes the files of the requests that were read, once the record contains their effects.
     pub fn remove_files(self) -> io::Result<()> {
         self.files.iter().try_for_each(|file| disk::remove(file))
     }

@@ -1,6 +1,6 @@
-//! Reads a folder of tasks and makes it a fleet: the setup, and a contract for each task. A later
-//! start keeps nothing of an earlier one: fleet.toml applies, and the command line overrides it. A
-//! fault in any file prevents the start, and all faults are reported together.
+//! Turns a folder of tasks into a fleet: its terms, and a contract for each task. A later start
+//! keeps nothing of an earlier one: fleet.toml applies, and the command line overrides it. A fault
+//! in any file prevents the start, and all faults are reported together.
 
 use std::path::{Path, PathBuf};
 
@@ -33,12 +33,12 @@ use world::git::include::INCLUDE_BYTES;
 use world::git::{self, remotes, steps};
 use world::store::{Home, settings};
 
-/// The maximum number of tasks of a fleet: each has about 1 KiB of the record at first, and 4 KiB
-/// of its most.
+/// The maximum number of tasks in a fleet. Each takes about 1 KiB of the record at first, and 4 KiB
+/// at most.
 const TASKS_MAX: usize = 2000;
 /// The maximum number of names in a folder of tasks.
 const NAMES_MAX: usize = 20_000;
-/// The largest task file and the largest fleet.toml, in bytes.
+/// The maximum size of a task file and of fleet.toml, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 /// The maximum size of a task's contract, in bytes of JSON: it is part of the spec of each attempt.
 const MAX_CONTRACT_BYTES: usize = 1 << 20;
@@ -46,7 +46,7 @@ const MAX_CONTRACT_BYTES: usize = 1 << 20;
 const SETUP_TIMEOUT_S: u64 = 45 * 60;
 /// Each task with its options.
 type TasksRead = Vec<(FleetTask, TaskOptions)>;
-/// What an option is in a file.
+/// How to write an option in a file.
 const OPTION_IN_A_FILE: &str =
     " (here as a key without --, under [task] in fleet.toml or in the front matter)";
 /// The maximum number of tasks that a sentence names.
@@ -56,22 +56,22 @@ const NAMED_MAX: usize = 3;
 #[derive(Debug)]
 pub struct DescribedFleet {
     pub terms: FleetTerms,
-    /// Sorted by when they start.
+    /// The tasks, sorted by when they start.
     pub tasks: Vec<DescribedTask>,
-    /// Files of the folder that are not tasks.
+    /// The files in the folder that are not tasks.
     pub left_out: Vec<String>,
-    /// What the user should know: one sentence each.
+    /// Notes for the user, one sentence each.
     pub notes: Vec<String>,
     /// The items that need a person's trust and do not have it yet.
     pub untrusted: Vec<TrustRequest>,
 }
 
-/// Reads a fleet's folder. A relative one starts at `here`, or at the root of the repository there,
-/// as every command that crew prints names it.
+/// Reads a fleet's folder. A relative path starts at `here`, or at the root of the repository
+/// there, as in the commands that crew prints.
 ///
 /// # Errors
-/// All that is wrong in the files; a folder in no repository; a fleet of this name of another
-/// repository or folder.
+/// All faults in the files; a folder outside a repository; an existing fleet with this name from
+/// another repository or folder.
 pub fn describe_fleet(
     home: &Home,
     arguments: &FleetRunArgs,
@@ -109,8 +109,8 @@ fn find_folder(here: &Path, named: &Path) -> Result<PathBuf> {
     Ok(disk::real_path(&folder)?)
 }
 
-/// What fleet.toml says, each task, and the names of the other files. `named` is how a person names
-/// the folder.
+/// Reads fleet.toml, each task, and the names of the other files. `named` is the folder as a person
+/// names it.
 fn read_files(folder: &Path, named: &Path) -> Result<(FleetFile, TasksRead, Vec<String>)> {
     let (files, left_out) = list_files(folder)?;
     let own = disk::read(&folder.join(FLEET_FILE), MAX_FILE_BYTES)?;
@@ -135,7 +135,7 @@ fn read_files(folder: &Path, named: &Path) -> Result<(FleetFile, TasksRead, Vec<
     Ok((file, read, left_out))
 }
 
-/// The tasks' files, and the names of the other files.
+/// Reads the files of the tasks, and lists the names of the other files.
 fn list_files(folder: &Path) -> Result<(Vec<NamedBytes>, Vec<String>)> {
     let mut names = disk::list_names(folder, NAMES_MAX + 1)?;
     if names.len() > NAMES_MAX {
@@ -166,7 +166,7 @@ fn folder_error(folder: &Path, faults: &[String]) -> Error {
     .into()
 }
 
-/// The setup: what was typed before what the file says.
+/// Builds the fleet's terms. Typed options override the file.
 fn build_terms(
     top: &Path,
     folder: &Path,
@@ -244,8 +244,8 @@ impl FleetTerms {
     }
 }
 
-/// The folder's name or, where that says nothing, the repository's, in whichever of its working
-/// trees. A bare repository that is called `.bare` or `.git` has the name of the folder it is in.
+/// The folder's name or, if that is generic, the repository's, the same in all of its working
+/// trees. A bare repository called `.bare` or `.git` has the name of its parent folder.
 fn usual_name(top: &Path, folder: &Path) -> String {
     let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let own = name(folder);
@@ -259,7 +259,8 @@ fn usual_name(top: &Path, folder: &Path) -> String {
     named.strip_suffix(".git").unwrap_or(&named).to_owned()
 }
 
-/// The branch that tasks start from: the one in the file, else `usual`, else the one checked out.
+/// Finds the branch that tasks start from: the one in the file, otherwise `usual`, otherwise the
+/// one checked out.
 fn find_base(top: &Path, file: &FleetFile, usual: Option<&str>) -> Result<String> {
     let (branch, head) = git::read_head(top);
     if head.is_none() {
@@ -281,7 +282,7 @@ fn find_base(top: &Path, file: &FleetFile, usual: Option<&str>) -> Result<String
     Ok(base)
 }
 
-/// The remote of a fleet that pushes.
+/// Finds the remote that the fleet pushes to.
 fn find_remote(top: &Path) -> Result<Remote> {
     let Some((name, url)) = remotes::remote_of(top) else {
         bail!(Failure::new(
@@ -301,7 +302,7 @@ fn find_remote(top: &Path) -> Result<Remote> {
     Ok(Remote { name, url })
 }
 
-/// The contract of each task, and what the user should know of them.
+/// Builds the contract of each task, with notes for the user.
 fn read_contracts(
     home: &Home,
     terms: &FleetTerms,
@@ -317,7 +318,7 @@ fn read_contracts(
     let mut faults = Faults::default();
     FLEET_FILE.clone_into(&mut faults.file);
     if terms.landing == LandingMode::Main {
-        // Jobs of another executor land here, too.
+        // The work of another executor's jobs lands here too.
         match missing_at_the_start(&place, &terms.land_checks) {
             Ok(note) => notes.extend(note),
             Err(error) => faults.add(None, format!("[land] check: {}", in_a_line(&error))),
@@ -341,8 +342,8 @@ fn read_contracts(
     Ok((tasks, distinct_texts(notes.into_iter())))
 }
 
-/// An error as a fault of what was typed or is in the files. Settings apply to every task, so no
-/// file of the folder is named for theirs, and no option of a fleet leaves them out.
+/// Presents an error as a fault in the files or the command line. Settings apply to every task, so
+/// their faults name no file of the folder, and no option of a fleet leaves them out.
 fn fault_of_input(error: &Error) -> Failure {
     let Failure { text, hint, .. } = failure_of(error);
     match hint {
@@ -351,7 +352,7 @@ fn fault_of_input(error: &Error) -> Failure {
     }
 }
 
-/// The contract of a task with what the fleet decides itself, and what the user should know of it.
+/// Builds the contract of a task, with what the fleet itself decides, and notes for the user.
 fn read_contract(
     home: &Home,
     terms: &FleetTerms,
@@ -382,9 +383,9 @@ fn read_contract(
     Ok((contract, notes))
 }
 
-/// Inlines the contents of every file that a prompt names, because an agent could change the file,
-/// and another machine does not have it. A template stays a file, because the files that it reads
-/// differ from prompt to prompt.
+/// Inlines the contents of every file that a prompt names, because an agent could change it, and
+/// another machine does not have it. A template stays a file, because it reads different files for
+/// each prompt.
 fn freeze_recipe(recipe: &mut Recipe, executor: &str) -> Result<()> {
     for fragment in recipe.0.values_mut().flatten() {
         let Fragment::File(path) = &*fragment else { continue };
@@ -406,7 +407,7 @@ fn freeze_recipe(recipe: &mut Recipe, executor: &str) -> Result<()> {
     Ok(())
 }
 
-/// An error with its fix, as a row of a list. A fix may name options of a command line.
+/// Renders an error with its fix as a row of a list. A fix may name command-line options.
 fn in_a_line(error: &Error) -> String {
     let failure = failure_of(error);
     let note = match &failure.hint {
@@ -416,7 +417,7 @@ fn in_a_line(error: &Error) -> String {
     failure.join_with("; ") + note
 }
 
-/// The note for the tasks whose agents never report what they use, where the fleet limits that.
+/// The note about tasks whose agents never report their usage, if the fleet limits its cost.
 fn unmeasured_agents(terms: &FleetTerms, tasks: &[DescribedTask]) -> Option<String> {
     let mut names = Vec::new();
     for DescribedTask { task, contract } in tasks {

@@ -1,8 +1,8 @@
 //! The folder of a fleet as a whole: what fleet.toml says about all tasks, and the task files,
-//! sorted by when they start. In a task file the front matter says how the task runs, and the text
-//! below it is the prompt; an ambiguous file is refused. Unlike settings files these refuse an
-//! unknown key, because a fleet spends money unattended. One fault in one file is enough to refuse
-//! the folder.
+//! sorted by when they start. A task file's front matter says how the task runs, and the text below
+//! it is the prompt. Ambiguous files are refused, and so are unknown keys, unlike in settings
+//! files, because a fleet spends money unattended. One fault in one file is enough to refuse the
+//! folder.
 
 use std::collections::BTreeMap;
 
@@ -17,14 +17,14 @@ use engine::fleet::{FleetTask, TaskId, USUAL_PRIORITY};
 use readers::parse::spelling::find_nearest;
 use world::store::hash;
 
-/// The end of a task file's name.
+/// The extension of a task file.
 const ENDING: &str = ".md";
-/// The hexadecimal digits of a revision.
+/// The number of hexadecimal digits in a revision.
 const REVISION_DIGITS: usize = 12;
-/// The largest prompt, in bytes.
+/// The maximum size of a prompt, in bytes.
 const MAX_PROMPT_BYTES: usize = 256 << 10;
 
-/// A task file with what fleet.toml adds to it.
+/// A task file, with what fleet.toml adds to it.
 struct TaskFile {
     task: FleetTask,
     options: TaskOptions,
@@ -32,8 +32,8 @@ struct TaskFile {
     after_line: Option<usize>,
 }
 
-/// Whether a file of a fleet's folder is a task, by its name. A README and a file whose name begins
-/// with `_` or `.` is not.
+/// Whether a file in a fleet's folder is a task, judged by its name. A README, or a file whose name
+/// begins with `_` or `.`, is not a task.
 pub fn is_task(name: &str) -> bool {
     let stem = name.strip_suffix(ENDING);
     stem.is_some_and(|stem| !stem.eq_ignore_ascii_case("readme") && !name.starts_with(['_', '.']))
@@ -42,14 +42,14 @@ pub fn is_task(name: &str) -> bool {
 /// The contents of a folder: what applies to all tasks, and each task.
 type ReadFolder = (FleetFile, Vec<(FleetTask, TaskOptions)>);
 
-/// The name of a file and its bytes.
+/// A file's name and its bytes.
 pub type NamedBytes = (String, Vec<u8>);
 
 /// Reads the files of a fleet's folder: the task files, and the bytes of fleet.toml.
 /// The tasks are sorted by when they start: by priority, then by name.
 ///
 /// # Errors
-/// Everything that is wrong in any of the files, by file and line.
+/// All faults in the files, by file and line.
 pub fn read_folder(
     mut files: Vec<NamedBytes>,
     fleet_toml: Option<&[u8]>,
@@ -61,7 +61,7 @@ pub fn read_folder(
     let (mut tasks, mut first) = (Vec::new(), BTreeMap::new());
     for (name, bytes) in &files {
         let text = decode_file(name, bytes, &mut faults);
-        // One branch, where the file system ignores case.
+        // Their branches would be the same on a file system that ignores case.
         let twin = *first.entry(name.to_lowercase()).or_insert(name);
         if twin != name {
             faults.add(None, format!("its name differs from {twin} only in case, and branches on some machines ignore that: rename one"));
@@ -78,7 +78,8 @@ pub fn read_folder(
     Ok((fleet, tasks.into_iter().map(|file| (file.task, file.options)).collect()))
 }
 
-/// Begins with a file: its bytes as text. What is not UTF-8 would reach an agent as other words.
+/// Starts reading a file, and decodes its bytes. Text that is not UTF-8 would reach an agent
+/// garbled.
 fn decode_file<'bytes>(
     name: &str,
     bytes: &'bytes [u8],
@@ -94,7 +95,7 @@ fn decode_file<'bytes>(
     read.ok()
 }
 
-/// What fleet.toml says, and the options of `[task]`.
+/// Reads fleet.toml, and the options under its `[task]`.
 fn read_fleet_file(text: &str, faults: &mut Faults) -> (FleetFile, Table) {
     let entries = read_toml(text, &["land", "task"]).unwrap_or_else(|(line, what)| {
         faults.add(line, what);
@@ -107,8 +108,7 @@ fn read_fleet_file(text: &str, faults: &mut Faults) -> (FleetFile, Table) {
     (all_of(fleet, faults), shared)
 }
 
-/// What keys that were each read alone say together. If that cannot be read, what it says is not
-/// passed over.
+/// Reads keys together that were already checked one by one. A failure is reported, not ignored.
 fn all_of<T: DeserializeOwned + Default>(keys: Table, faults: &mut Faults) -> T {
     T::deserialize(keys).unwrap_or_else(|error| {
         faults.add(None, error.message().to_owned());
@@ -117,8 +117,8 @@ fn all_of<T: DeserializeOwned + Default>(keys: Table, faults: &mut Faults) -> T 
 }
 
 /// Reads a task file, with the options that all tasks share and the setup of their clones. If part
-/// of it is wrong, the rest is still used to find faults between files, so that a fault here does
-/// not hide one there.
+/// of it is wrong, the rest is still used to find faults between files, so that no fault hides
+/// another.
 fn read_task(
     name: &str,
     text: &str,
@@ -145,7 +145,8 @@ fn read_task(
     }
     let all = laid_over(shared, read_options::<TaskOptions>(&entries, FRONT_MATTER, faults));
     let words = option_words(&all);
-    // With its length in front, no part can pass for the end of the one before.
+    // Each part begins with its length, so that no part can be mistaken for the end of the previous
+    // one.
     let parts = [prompt, setup.unwrap_or_default()].into_iter();
     let parts = parts.chain(words.iter().map(String::as_str));
     let runs = parts.map(|part| format!("{} {part}", part.len())).collect::<Vec<_>>().concat();
@@ -163,9 +164,9 @@ fn read_task(
     Some(TaskFile { task, options, after_line })
 }
 
-/// What a task waits for that is not in the folder.
+/// Adds a fault for each task that waits for one that is not in the folder.
 fn refuse_unknown_tasks(known: &[&str], tasks: &[TaskFile], faults: &mut Faults) {
-    // A name of one letter is in every other.
+    // A name of one or two letters is part of too many others.
     let names: Vec<&str> = known.iter().copied().filter(|name| name.len() > 2).collect();
     for task in tasks {
         for id in task.task.after.iter().filter(|id| !known.contains(&id.as_str())) {
@@ -178,7 +179,8 @@ fn refuse_unknown_tasks(known: &[&str], tasks: &[TaskFile], faults: &mut Faults)
     }
 }
 
-/// Tasks that wait for each other. Each is named once, in the first circle that is found.
+/// Adds a fault for tasks that wait for each other. Each task is named once, in the first cycle
+/// found.
 fn refuse_circles(tasks: &[TaskFile], faults: &mut Faults) {
     let mut waiting: BTreeMap<&TaskId, &TaskFile> =
         tasks.iter().map(|task| (&task.task.id, task)).collect();
@@ -206,7 +208,7 @@ fn refuse_circles(tasks: &[TaskFile], faults: &mut Faults) {
 }
 
 impl TaskFile {
-    /// A fault of its key `after`.
+    /// Adds a fault in the task's key `after`.
     fn refuse_after(&self, faults: &mut Faults, what: String) {
         faults.file = format!("{}{ENDING}", self.task.id);
         faults.add(self.after_line, what);

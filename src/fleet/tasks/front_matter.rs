@@ -1,8 +1,8 @@
 //! The keys of a fleet's files: fleet.toml, and the front matter of a task file, which is YAML
 //! between two `---` or TOML between two `+++`. Both become TOML values with the line of each key;
-//! `options` knows what a key means. Of YAML only keys, strings and lists are accepted: an alias,
-//! an anchor or a tag is refused, because it is a glob or a command whose quotes were forgotten.
-//! The faults of all files are collected and reported together.
+//! `options` knows what a key means. Only keys, strings and lists of YAML are accepted: an alias,
+//! an anchor or a tag is usually a glob or a command without its quotes. The faults of all files
+//! are collected and reported together.
 
 use granit_parser::{Event, Parser, ScalarStyle, StrInput, options};
 use toml::de::{DeTable, DeValue};
@@ -12,29 +12,29 @@ use engine::text::join_first_names;
 use readers::parse::settings::{items_as_written, line_number, locate_syntax_error};
 use readers::parse::spelling::shorten_text;
 
-/// A line, counted from 1, and what is wrong there.
+/// The line of a fault, counted from 1, and what is wrong there.
 pub(super) type Broken = (usize, String);
 
-/// The marks of front matter in YAML and in TOML.
+/// The fences of front matter in YAML and in TOML.
 const FENCES: [&str; 2] = ["---", "+++"];
-/// The maximum number of keys of a front matter, which is more than there are to set.
+/// The maximum number of keys in front matter, more than there are to set.
 const MAX_KEYS: usize = 100;
 
-/// A key of a file and its value.
+/// A key in a file, and its value.
 #[derive(Debug)]
 pub(super) struct KeyValue {
-    /// The table that it is in; empty above the first.
+    /// The table that contains the key; empty above the first table.
     pub(super) table: String,
     pub(super) key: String,
     /// The line of the key, counted from 1.
     pub(super) line: usize,
-    /// A number is a string, with the digits as written. `None` if YAML has no value here, or one
-    /// whose quotes were forgotten.
+    /// The value; a number is a string with the digits as written. `None` if YAML has no value
+    /// here, or one without its quotes.
     pub(super) value: Option<Value>,
 }
 
-/// The keys of a task file, and the text below them. A fence is a separate line, and the first one
-/// is the first line.
+/// Splits a task file into its keys and the text below them. Each fence is a line of its own, the
+/// first one the first line of the file.
 pub(super) fn split_front_matter(text: &str) -> Result<(Vec<KeyValue>, &str), Broken> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let fence = text.lines().next().unwrap_or_default().trim_end();
@@ -46,7 +46,7 @@ pub(super) fn split_front_matter(text: &str) -> Result<(Vec<KeyValue>, &str), Br
         let start = end;
         end += line.len();
         if start > 0 && line.trim_end() == fence {
-            // The first line break is included, so that its lines are those of the file.
+            // Includes the first line break, so that line numbers match the file.
             let front = &text[fence.len()..start];
             let entries =
                 if fence == FENCES[0] { read_yaml(front)? } else { read_toml(front, &[])? };
@@ -60,7 +60,7 @@ pub(super) fn split_front_matter(text: &str) -> Result<(Vec<KeyValue>, &str), Br
     Err((1, format!("`{fence}` {what} `{fence}`")))
 }
 
-/// A fence under blank lines: read as text, all that it says would be lost without a word.
+/// Finds a fence below blank lines: read as text, its keys would be lost silently.
 fn find_misplaced(text: &str) -> Option<Broken> {
     let lines = text.lines().map(|line| line.trim_matches('\u{feff}').trim());
     let (at, first) = lines.enumerate().find(|(_, line)| !line.is_empty())?;
@@ -79,7 +79,7 @@ fn find_misplaced(text: &str) -> Option<Broken> {
     Some((at + 1, what))
 }
 
-/// The keys and values of a TOML text, with those in the `tables`.
+/// Reads the keys and values of TOML, including those in the `tables`.
 pub(super) fn read_toml(text: &str, tables: &[&str]) -> Result<Vec<KeyValue>, Broken> {
     let root = DeTable::parse(text).map_err(|error| {
         let (at, what) = locate_syntax_error(text, &error);
@@ -105,10 +105,10 @@ pub(super) fn read_toml(text: &str, tables: &[&str]) -> Result<Vec<KeyValue>, Br
 
 fn toml_value(text: &str, value: &Spanned<DeValue<'_>>) -> Value {
     match value.get_ref() {
-        // In a file with Windows line ends a shell would read the carriage return as part of the
-        // last word.
+        // With Windows line endings, a shell would read the carriage return as part of the last
+        // word.
         DeValue::String(text) => text.replace("\r\n", "\n").into(),
-        // A program may write the same number differently.
+        // Keep the digits as written: formatting the number could change them.
         DeValue::Integer(_) | DeValue::Float(_) => {
             text.get(value.span()).unwrap_or_default().replace('_', "").into()
         }
@@ -116,7 +116,7 @@ fn toml_value(text: &str, value: &Spanned<DeValue<'_>>) -> Value {
         DeValue::Array(list) => {
             Value::Array(list.iter().map(|one| toml_value(text, one)).collect())
         }
-        // No key accepts them; serde would read a date as a string.
+        // No key accepts these; serde would read a date as a string.
         DeValue::Datetime(_) | DeValue::Table(_) => Table::new().into(),
     }
 }
@@ -158,7 +158,7 @@ fn read_yaml(text: &str) -> Result<Vec<KeyValue>, Broken> {
 struct Nodes<'text>(Parser<'text, StrInput<'text>>);
 
 impl<'text> Nodes<'text> {
-    /// The next event that begins or ends a value, or ends the text, and its line.
+    /// The next event that begins or ends a value, or ends the text, with its line.
     fn next(&mut self) -> Result<(Event<'text>, usize), Broken> {
         loop {
             match self.0.next_event() {
@@ -181,7 +181,7 @@ impl<'text> Nodes<'text> {
         }
     }
 
-    /// The value that an event begins. The parser limits how deep values are nested.
+    /// Reads the value that an event begins. The parser limits the nesting depth.
     fn read_value(&mut self, event: &Event<'text>) -> Result<Option<Value>, Broken> {
         let mut parts = Vec::new();
         if matches!(event, Event::SequenceStart(..) | Event::MappingStart(..)) {
@@ -193,7 +193,7 @@ impl<'text> Nodes<'text> {
             }
         }
         Ok(match event {
-            // By the core rules of YAML 1.2 `yes` and `on` are strings.
+            // In the core schema of YAML 1.2, `yes` and `on` are strings.
             Event::Scalar(text, ScalarStyle::Plain, 0, None) => match &**text {
                 "" | "~" | "null" | "Null" | "NULL" => None,
                 "true" | "True" | "TRUE" => Some(true.into()),
@@ -211,22 +211,22 @@ impl<'text> Nodes<'text> {
     }
 }
 
-/// The name of the file that holds for all tasks.
+/// The name of the file with the settings of all tasks.
 pub const FLEET_FILE: &str = "fleet.toml";
-/// The maximum number of files that a line names.
+/// The maximum number of files that one fault names.
 const NAMED_MAX: usize = 8;
 
-/// The faults so far.
+/// The faults found so far.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
-    /// The name of the file that is read.
+    /// The name of the file being read.
     pub(super) file: String,
-    /// What is in it.
+    /// The contents of that file.
     pub(super) text: String,
     found: Vec<Fault>,
 }
 
-/// A fault in one file. Faults sort by file and line, those in fleet.toml first.
+/// A fault in one file. Faults are sorted by file and line, those in fleet.toml first.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Fault {
     is_of_task: bool,
@@ -236,23 +236,23 @@ struct Fault {
 }
 
 impl Faults {
-    /// Adds a fault at a line, counted from 1, or in the file as a whole. `what`: what is wrong and
-    /// what to write instead, in one line.
+    /// Adds a fault at a line, counted from 1, or in the file as a whole. `what` says in one line
+    /// what is wrong and what to write instead.
     pub(super) fn add(&mut self, line: impl Into<Option<usize>>, what: impl Into<String>) {
         let (file, line, what) = (self.file.clone(), line.into(), what.into());
         self.found.push(Fault { is_of_task: file != FLEET_FILE, file, line, what });
     }
 
-    /// A fault of what a line says: "LINE: WHY".
+    /// Adds a fault in a line's contents: "LINE: WHY".
     pub(super) fn add_error(&mut self, line: usize, why: &str) {
         let written = self.text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
         self.add(line, format!("{}: {why}", shorten_text(written.trim().trim_end_matches(':'))));
     }
 
-    /// Nothing was found.
+    /// Succeeds if no fault was found.
     ///
     /// # Errors
-    /// A line for each fault. What is wrong with several files as a whole is one.
+    /// A line for each fault. A fault that several files share is one line.
     pub(super) fn into_result(mut self) -> Result<(), Vec<String>> {
         if self.found.is_empty() {
             return Ok(());
@@ -260,7 +260,7 @@ impl Faults {
         self.found.sort();
         let mut rows: Vec<(Vec<String>, String)> = Vec::new();
         for Fault { file, line, what, .. } in self.found {
-            // A name may have a line break in it.
+            // A file's name may contain a line break.
             let file = shorten_text(&file);
             if let Some(line) = line {
                 rows.push((vec![format!("{file}:{line}")], what));

@@ -1,5 +1,5 @@
-//! A folder of tasks, as a person writes it: what it says, what of it a person has to trust, and
-//! the contract of each task. It writes nothing and asks no remote.
+//! Reads a folder of tasks as a person writes it: what it says, what a person has to trust in it,
+//! and the contract of each task. It writes nothing and contacts no remote.
 
 mod describe;
 #[cfg(test)]

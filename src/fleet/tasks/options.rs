@@ -1,6 +1,6 @@
-//! The meaning of the keys in a fleet's files. The options of a task are those of `crew run`, read
-//! by the same type as settings are, one by one, so that each fault has its line. Options that the
-//! fleet itself decides are refused, with the reason; so is a key that does not belong there.
+//! The meaning of the keys in a fleet's files. A task has the options of `crew run`, read one by
+//! one with the same type as settings, so that each fault has its line. Options that the fleet
+//! itself decides are refused with the reason, and so are keys in the wrong place.
 
 use std::collections::BTreeMap;
 use std::slice;
@@ -20,13 +20,13 @@ use readers::parse::settings::is_branch;
 use readers::parse::settings::options::{Key, LoopOptions};
 use readers::parse::spelling::{describe_expected, find_nearest, shorten_text};
 
-/// What YAML makes of a value that was left out, or whose quotes were.
+/// The fault of a YAML value that is missing, or lacks its quotes.
 const NO_VALUE: &str = "expected a value; one that begins with `*`, `&` or `!` needs quotes";
-/// The key of the agent's own words, which a command line has after `--`.
+/// The key for the agent's own arguments, which follow `--` on a command line.
 const AGENT_WORDS: &str = "words";
-/// The options with a list: those of a task are added to the fleet's.
+/// The list options: a task's values are added to the fleet's.
 const ADDED: &str = "verify gate until no-worse may-change context observe orient decide act";
-/// Options that cannot be given together.
+/// Pairs of options that cannot be given together.
 const EXCLUSIVE: [(&str, &str); 2] = [("agent", "agent-cmd"), ("no-promise", "completion-promise")];
 
 /// The options that no file of a fleet may set, each with the reason.
@@ -46,7 +46,7 @@ const REFUSED: [(&str, &str); 13] = [
     ("no-project", "the fleet decides for all tasks which settings count"),
 ];
 
-/// The keys of the front matter of a task. Where `words` may be, so may the options of `crew run`.
+/// The keys of a task's front matter. Options of `crew run` are allowed wherever `words` is.
 pub(super) const FRONT_MATTER: &str = "after priority touches words";
 /// The keys of `[task]` in fleet.toml.
 pub(super) const TASK: &str = AGENT_WORDS;
@@ -54,7 +54,7 @@ pub(super) const TASK: &str = AGENT_WORDS;
 pub(super) const LAND: &str = "check keep";
 /// The keys of fleet.toml above its first table.
 pub(super) const TOP: &str = "name base slots max-cost setup setup-timeout keep-branches";
-/// The places of all keys that are not options.
+/// Where each key belongs that is not an option.
 const HOMES: [(&str, &str); 5] = [
     (FRONT_MATTER, "in the front matter of a task"),
     (TOP, "above the first table of fleet.toml"),
@@ -65,7 +65,7 @@ const HOMES: [(&str, &str); 5] = [
 const HOME_OF_OPTIONS: &str = "under [task] in fleet.toml, or in the front matter of a task";
 const HOME_OF_SETTINGS: &str = "under [loop] in a settings file, for every loop";
 
-/// What the front matter of a task says, the options of `[task]` included.
+/// The keys of a task's front matter, including the options of `[task]`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct TaskOptions {
@@ -83,7 +83,7 @@ pub struct TaskOptions {
     pub(super) priority: Option<u8>,
 }
 
-/// What fleet.toml says beside `[task]`.
+/// The keys of fleet.toml, except `[task]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct FleetFile {
@@ -145,7 +145,7 @@ fn above_zero<'de, D: Deserializer<'de>, const UNIT: usize>(
     if amount.0 > 0 { Ok(Some(amount)) } else { Err(D::Error::custom("expected more than 0")) }
 }
 
-/// The name of a key: people write `_` for `-`, and `n` as on the command line.
+/// Normalizes the name of a key: people write `_` for `-`, and `n` as on the command line.
 fn key_name(written: &str) -> String {
     match written {
         "n" => "max-iterations".to_owned(),
@@ -153,8 +153,8 @@ fn key_name(written: &str) -> String {
     }
 }
 
-/// Reads entries one by one into a `T`, so that each fault has its line. `keys` are those that are
-/// valid here. Returns those that can be used.
+/// Reads entries one by one into a `T`, so that each fault has its line. `keys` are the keys that
+/// are valid here. Returns the usable entries.
 pub(super) fn read_options<'entry, T: DeserializeOwned>(
     entries: impl IntoIterator<Item = &'entry KeyValue>,
     keys: &'static str,
@@ -185,7 +185,8 @@ pub(super) fn read_options<'entry, T: DeserializeOwned>(
     taken
 }
 
-/// The value of a key as a `T` accepts it, a list if the key needs one; or why it is not accepted.
+/// Checks the value of a key by reading it as a `T`, as a list if the key needs one. An error says
+/// why it is not accepted.
 pub(super) fn check_value<T: DeserializeOwned>(
     name: &str,
     value: Option<&Value>,
@@ -193,7 +194,7 @@ pub(super) fn check_value<T: DeserializeOwned>(
     let value = match value.ok_or(NO_VALUE)?.clone() {
         Value::Boolean(true) if name == "prove" => "proven".into(),
         Value::Boolean(false) if name == "prove" => "off".into(),
-        // Names between commas, as on a command line.
+        // Names separated by commas, as on a command line.
         Value::String(names) if name == "fallback" => {
             names.split(',').map(str::trim).collect::<Vec<_>>().into()
         }
@@ -207,15 +208,15 @@ pub(super) fn check_value<T: DeserializeOwned>(
     }
     let alone = Table::from_iter([(name.to_owned(), value.clone())]);
     let Err(error) = T::deserialize(alone) else { return Ok(value) };
-    // `true` is a command, too.
+    // `true` is also a command.
     let is_bare = parts.iter().any(Value::is_bool);
     let quotes = if is_bare { " (as a string it needs quotes)" } else { "" };
     let expected = describe_expected(&error);
-    // The line is shown already.
+    // The message already shows the line.
     Err(expected.split(", not ").next().unwrap_or_default().to_owned() + quotes)
 }
 
-/// What is wrong with a key that is not one of these.
+/// Says what is wrong with a key that is not valid here.
 fn unknown_key(key: &str, name: &str, keys: &'static str) -> String {
     let takes_options = is_word_of(keys, AGENT_WORDS);
     let mut known: Vec<&str> = words_of(keys).collect();
@@ -238,7 +239,7 @@ fn unknown_key(key: &str, name: &str, keys: &'static str) -> String {
     }
 }
 
-/// Whether a file may set an option of this name.
+/// Whether a file may set the option with this name.
 fn is_option(name: &str) -> bool {
     option_keys().any(|known| known == name)
 }
@@ -253,8 +254,8 @@ fn is_on(options: &Table, key: &str) -> bool {
     options.get(key).is_some_and(|value| *value != Value::Boolean(false))
 }
 
-/// Overlays a task's options on the fleet's: commands and prompts add up, any other option replaces
-/// the fleet's, and so does one that cannot be given together with it.
+/// Overlays a task's options on the fleet's: commands and prompts add up; any other option replaces
+/// the fleet's, and any that excludes it.
 pub(super) fn laid_over(fleet: &Table, own: Table) -> Table {
     let mut all = fleet.clone();
     for (one, other) in EXCLUSIVE {
@@ -275,7 +276,7 @@ pub(super) fn laid_over(fleet: &Table, own: Table) -> Table {
     all
 }
 
-/// The options of a task as a TOML file would have them, one a string.
+/// Renders the options of a task as in a TOML file, one string each.
 pub(super) fn option_words(task: &Table) -> Vec<String> {
     let options = task.iter().filter(|(key, _)| is_option(key));
     options.map(|(key, value)| format!("{key} = {value}")).collect()
@@ -286,7 +287,7 @@ impl TaskOptions {
     pub fn run_args(self, prompt: &str) -> RunArgs {
         let Self { options, recipe, agent_cmd, words, .. } = self;
         let LoopOptions { limits, terms, process, .. } = options;
-        // One word would be the name of a procedure.
+        // A single word would be read as the name of a procedure.
         let task = vec![format!("{prompt}\n")];
         let start = LoopArgs { task, terms, limits, ..LoopArgs::default() };
         let options = RunOptions { process, agent_cmd, words, ..RunOptions::default() };

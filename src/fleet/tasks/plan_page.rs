@@ -1,7 +1,7 @@
 //! What a person reads before a fleet starts, and with `--dry-run` in full: what it reads, which
 //! task starts when, who works on it, what it may cost, which commands it runs, what it pushes, and
-//! what of that is new to this machine. Five tasks fit a terminal of 24 lines. A command is whole
-//! and with nothing hidden in it, because a person trusts it here. It asks nothing.
+//! what of that is new to this machine. Five tasks fit on a terminal of 24 lines. Commands are
+//! shown whole, with nothing hidden, because a person trusts them here. The page asks nothing.
 
 use std::collections::BTreeSet;
 
@@ -23,26 +23,26 @@ use engine::text::{EscapedLine, clean_text, is_word_of, join_first_names, one_li
 use engine::usage::Money;
 use world::slots;
 
-/// The words of the page.
+/// The template of the page.
 const TEMPLATE: &str = include_str!("plan_page.j2");
-/// How many tasks are listed unless all are, and how many names in a row.
+/// How many tasks are listed unless all are, and how many names a row has.
 const LISTED: usize = 8;
-/// How many pairs of tasks are listed that do not run at once.
+/// The maximum number of listed pairs of tasks that do not run at once.
 const OVERLAPS_MAX: usize = 3;
-/// How many new things the last row names.
+/// The maximum number of new items that the last row names.
 const NEW_MAX: usize = 6;
-/// The column at which the values of rows begin.
+/// The column where the values of rows begin.
 const INDENT: usize = 10;
-/// The widest name of a task in the list.
+/// The maximum width of a task's name in the list.
 const TASK_COLUMNS: usize = 30;
-/// The maximum number of characters in foreign text in a row; a command is whole.
+/// The maximum number of characters of foreign text in a row; commands are shown whole.
 const TEXT_CHARS: usize = 200;
-/// The options that have a row of their own.
+/// The options with their own row.
 const SHOWN_ELSEWHERE: &str =
     "verify gate until no-worse max-cost agent model permissions fallback";
 
-/// The page, for a terminal with this many columns. `record` is what is known of an earlier start;
-/// `is_dry`: every task is listed.
+/// Renders the page for a terminal with this many columns. `record` is that of an earlier start;
+/// `is_dry` lists every task.
 pub fn render_plan(
     described: &DescribedFleet,
     record: Option<&FleetRecord>,
@@ -98,7 +98,7 @@ pub fn render_plan(
     template.render_str(TEMPLATE, values).unwrap_or_else(|error| format!("{error:#}"))
 }
 
-/// The tasks with each one behind those that it waits for.
+/// Sorts the tasks, each after those that it waits for.
 fn sort_by_start(mut open: Vec<&DescribedTask>) -> Vec<&DescribedTask> {
     let mut ids: BTreeSet<&TaskId> = open.iter().map(|task| &task.task.id).collect();
     let mut sorted = Vec::new();
@@ -112,7 +112,7 @@ fn sort_by_start(mut open: Vec<&DescribedTask>) -> Vec<&DescribedTask> {
     sorted
 }
 
-/// The filters of the page.
+/// Builds the template environment with the page's filters.
 fn template_environment(width: usize) -> Environment<'static> {
     let mut environment = templates::new_environment();
     environment.set_keep_trailing_newline(true);
@@ -124,7 +124,7 @@ fn template_environment(width: usize) -> Environment<'static> {
     environment
 }
 
-/// Foreign text on one line.
+/// Renders foreign text on one line.
 fn show_text(text: &str) -> String {
     one_line(&clean_text(text), TEXT_CHARS)
 }
@@ -135,19 +135,19 @@ fn render_row(name: &str, text: &str, width: usize) -> String {
     row
 }
 
-/// A text in lines that fit.
+/// Wraps and indents a text.
 fn indent_text(text: &str, indent: usize, width: usize) -> String {
     let lines = wrap_text(&in_a_line(text), width.saturating_sub(indent), usize::MAX);
     let lines = lines.iter().map(|line| format!("{:indent$}{line}", ""));
     lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 
-/// The lines of a template's text as one.
+/// Joins the lines of a rendered template.
 fn in_a_line(text: &str) -> String {
     text.trim_end().replace("\n;", ";").replace('\n', " ")
 }
 
-/// The tasks that do not run at once, and the globs by which they meet; one more than is listed.
+/// Lists the tasks that do not run at once, with the globs that overlap; one more than is shown.
 fn list_overlaps(open: &[&DescribedTask]) -> Vec<Value> {
     let touching: Vec<_> = open.iter().filter(|task| !task.task.touches.is_empty()).collect();
     let pairs = touching.iter().enumerate().flat_map(|(at, one)| {
@@ -159,7 +159,7 @@ fn list_overlaps(open: &[&DescribedTask]) -> Vec<Value> {
     pairs.take(OVERLAPS_MAX + 1).collect()
 }
 
-/// The name of a row and its text.
+/// A row's name and its text.
 type Row = (&'static str, String);
 
 /// Who works on the tasks, with which options, and by which commands. Each item appears once, with
@@ -171,7 +171,7 @@ fn setup_rows(terms: &FleetTerms, tasks: &[DescribedTask], width: usize) -> Vec<
         let id = task.task.id.to_string();
         for row in rows_of(terms, task) {
             match rows.iter_mut().find(|(known, _)| *known == row) {
-                // It may have a check twice.
+                // A task may have the same check twice.
                 Some((_, of)) if of.last() == Some(&id) => {}
                 Some((_, of)) => of.push(id.clone()),
                 None => rows.push((row, vec![id.clone()])),
@@ -213,7 +213,8 @@ fn rows_of(terms: &FleetTerms, task: &DescribedTask) -> Vec<Row> {
     rows
 }
 
-/// A row with the tasks that it is of: in its line if that has the room. The text is never broken.
+/// Renders a row with the tasks that it applies to, on the same line if there is room. The text is
+/// never broken.
 fn row_of((name, text): &Row, of: &[String], is_of_all: bool, width: usize) -> String {
     let line = format!("  {name:<7} {text}");
     if is_of_all {
@@ -226,7 +227,7 @@ fn row_of((name, text): &Row, of: &[String], is_of_all: bool, width: usize) -> S
     format!("{line}\n{}", indent_text(&names, INDENT + 2, width))
 }
 
-/// "claude, model opus, permissions bypass, at most $5.00; then codex".
+/// Renders "claude, model opus, permissions bypass, at most $5.00; then codex".
 fn describe_agent(task: &DescribedTask) -> String {
     let Some(run) = &task.contract.run else { return String::new() };
     let cost = Money::from_micros(task.contract.limits.max_cost_micros);
@@ -247,7 +248,7 @@ fn describe_agent(task: &DescribedTask) -> String {
     text
 }
 
-/// The options of a task that have no row of their own, word for word.
+/// The options of a task without their own row, word for word.
 fn other_options(task: &DescribedTask) -> String {
     let words = task.task.words.iter().map(String::as_str);
     let words = words.filter(|word| {

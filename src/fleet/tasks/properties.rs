@@ -1,10 +1,10 @@
-//! Properties that hold for every text of a task file and of fleet.toml.
+//! Properties of reading any task file and any fleet.toml.
 
 use proptest::prelude::*;
 
 use super::folder::read_folder;
 
-/// Pieces of both languages.
+/// Fragments of YAML and TOML.
 const SCRAPS: [&str; 48] = [
     "---\n",
     "+++\n",
@@ -61,7 +61,7 @@ fn any_text() -> impl Strategy<Value = String> {
     prop_oneof![any::<String>(), scraps.prop_map(|scraps| scraps.concat())]
 }
 
-/// Keys, each with a value that both languages write alike.
+/// Keys, each with a value that YAML and TOML write alike.
 fn any_options() -> impl Strategy<Value = Vec<(&'static str, String)>> {
     let text = || "[ -~éß—]{0,12}[a-zé]";
     let quoted = |text: &String| serde_json::to_string(text).unwrap();

@@ -1,4 +1,4 @@
-//! What of a fleet a person has to trust: everything in its folder that names a program, widens a
+//! What a person has to trust in a fleet: everything in its folder that names a program, widens a
 //! limit or leaves this machine, word for word, and each prompt by its fingerprint.
 
 use std::path::Path;
@@ -14,10 +14,10 @@ use engine::usage::Money;
 use readers::parse::settings::merge::ValueOrigin;
 use readers::parse::settings::trust::{TrustRequest, TrustSubject};
 
-/// The characters of a hash by which a changed setting is named.
+/// The number of characters of a hash that identify a changed setting.
 const HASH_CHARS: usize = 8;
 
-/// All requests, each with its file. `known` is the setup of an earlier start.
+/// Lists all that needs trust, each item with its file. `known` are the terms of an earlier start.
 pub(super) fn trust_requests(
     terms: &FleetTerms,
     file: &FleetFile,
@@ -53,7 +53,7 @@ pub(super) fn trust_requests(
     all
 }
 
-/// A request about something in this file of the fleet's folder.
+/// A trust request for something in this file of the fleet's folder.
 fn trust_request(
     terms: &FleetTerms,
     file: &str,
@@ -64,8 +64,8 @@ fn trust_request(
     TrustRequest { subject, text: format!("[fleet {}] {what}", terms.name), origin }
 }
 
-/// The limits of fleet.toml: a check that is taken away, a limit that is raised and leftovers that
-/// a landing keeps are asked about, too.
+/// Describes the terms in fleet.toml, so that removed checks, raised limits and files that landings
+/// keep also need trust.
 fn describe_terms(file: &FleetFile) -> String {
     let slots = file.slots.map_or("usual".to_owned(), |slots| slots.to_string());
     let cost =
@@ -78,7 +78,7 @@ fn describe_terms(file: &FleetFile) -> String {
     )
 }
 
-/// What has come into git's settings since an earlier start.
+/// Describes what has changed in git's settings since an earlier start.
 pub fn planted_commands(terms: &FleetTerms, known: Option<&FleetTerms>) -> Vec<String> {
     changed_settings(terms, known).map(changed_setting).collect()
 }
@@ -107,7 +107,7 @@ fn describe_pushes(terms: &FleetTerms, Remote { name, url }: &Remote) -> String 
     format!("pushes to {name} ({url}): branches fleet/{fleet}/*, refs/crew/{fleet}/*{main}")
 }
 
-/// The options of a task, word for word, and its prompt.
+/// Describes a task by its options, word for word, and the fingerprint of its prompt.
 fn of_task(task: &DescribedTask) -> String {
     let FleetTask { id, revision, words, .. } = &task.task;
     let mut text = format!("task {id}, fingerprint {revision}");

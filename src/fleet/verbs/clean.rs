@@ -1,7 +1,7 @@
 //! Removes what a fleet left behind from tasks that landed or were given up: clones, the branches
 //! and refs of their attempts, here and at the remote, and finally the fleet's record. A commit is
-//! removed only if another ref keeps it or the base has the work; anything that is nowhere else
-//! stays, and is named. So does anything that has changed since it was listed.
+//! removed only if another ref keeps it or the base has the work. Anything that exists nowhere
+//! else, or has changed since it was listed, stays and is reported.
 
 use std::time::Duration;
 
@@ -23,10 +23,10 @@ use world::git::{self, readiness};
 use world::process::signals::Signals;
 use world::store::Home;
 
-/// Longer than a process that only tests the lock keeps it.
+/// How long to try for a lock, longer than a process that only tests it keeps it.
 const LOCK_LOOK: Duration = Duration::from_millis(50);
 
-/// What a clean would remove of a fleet.
+/// What cleaning a fleet would remove.
 #[derive(Debug)]
 pub struct FleetLeftovers<'a> {
     home: &'a Home,
@@ -34,22 +34,21 @@ pub struct FleetLeftovers<'a> {
     files: FleetFiles,
     remote: Option<RemoteAccess>,
     clones: Vec<(TaskId, u32)>,
-    /// Refs, and whether they are the remote's.
+    /// The refs to remove, and whether each is the remote's.
     refs: Vec<(RemoteRef, bool)>,
-    /// The record at the remote.
+    /// The ref of the record at the remote.
     shared: Option<RemoteRef>,
-    /// Whether every task is settled, so that the record goes, too.
+    /// Whether every task is settled, so that the record is removed too.
     has_record: bool,
     /// What stays, each with its reason.
     pub stays: Vec<String>,
 }
 
 impl<'a> FleetLeftovers<'a> {
-    /// Finds them here and at the remote.
+    /// Finds the leftovers here and at the remote.
     ///
     /// # Errors
-    /// If somebody works on the fleet, another machine has continued it, or the remote does not
-    /// answer.
+    /// If the fleet is running, another machine has continued it, or the remote does not answer.
     pub fn find_leftovers(
         home: &'a Home,
         record: &'a FleetRecord,
@@ -101,14 +100,15 @@ impl<'a> FleetLeftovers<'a> {
             if !is_kept && !task.is_some_and(is_settled) {
                 continue;
             }
-            // Landed work is on the base in another commit; this one may go if it is here.
+            // Landed work is on the base in another commit, so this one may be removed if it is
+            // here.
             let task = task.filter(|task| is_there || is_on_base(task));
             let keepers = [Some(&newest), task.and_then(|task| task.work.commit.as_ref())];
             let mut keepers = keepers.into_iter().flatten();
             let is_kept_there =
                 keepers.any(|keeper| git::count_lacking(top, &it.id, keeper) == Some(0));
             let is_note = it.name.starts_with(&results) || it.name.starts_with(&requests);
-            // Of a task that landed, what came from an earlier attempt was rebased or done again.
+            // Once a task has landed, its earlier attempts' commits were rebased or redone.
             let is_landed = is_there && task.is_some_and(is_on_base);
             let is_own = id.is_some_and(|id| {
                 git::is_held(top, &it.id, &clones::known_commits(terms, &id, None))
@@ -125,7 +125,7 @@ impl<'a> FleetLeftovers<'a> {
         Ok(())
     }
 
-    /// A line for each thing that would go.
+    /// Renders a line for each thing that would be removed.
     pub fn render_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for (id, number) in &self.clones {
@@ -148,11 +148,10 @@ impl<'a> FleetLeftovers<'a> {
         lines
     }
 
-    /// Removes it. Returns what stays all the same, each with its reason.
+    /// Removes the leftovers. Returns what stays all the same, each with its reason.
     ///
     /// # Errors
-    /// If somebody works on the fleet, or has since it was looked at, or the remote does not
-    /// answer.
+    /// If the fleet is running or has changed since it was listed, or the remote does not answer.
     pub fn remove_files(self) -> Result<Vec<String>> {
         let (terms, files) = (&self.record.terms, &self.files);
         let Some(_lock) = disk::take_lock(&files.lock(), LOCK_LOOK)? else {
@@ -210,7 +209,7 @@ fn has_changed(fleet: &str) -> Failure {
     Failure::new(format!("the fleet {fleet} or its refs changed just now"), hint)
 }
 
-/// Whether it is settled for good: it landed, or was given up.
+/// Whether a task is settled for good: it has landed or was given up.
 fn is_settled(task: &TaskRecord) -> bool {
     is_on_base(task) || task.ending().is_some_and(TaskEnding::is_cancelled)
 }
