@@ -26,7 +26,7 @@ use engine::failure::Failure;
 use engine::record::{Actor, Loop, LoopId};
 use engine::text::{EscapedLine, clean_text, distinct_texts};
 use engine::view::LoopView;
-use readers::clients::variables::inside_an_agent;
+use readers::clients::inside_an_agent;
 use readers::parse::arguments::FleetArgs;
 use std::io;
 use std::path::{Path, PathBuf};

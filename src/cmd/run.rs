@@ -27,7 +27,7 @@ use engine::failure::Failure;
 use engine::record::{Loop, LoopId, Outcome};
 use engine::text::{clip_line, count};
 use readers::agents::Launch;
-use readers::clients::variables::inside_an_agent;
+use readers::clients::inside_an_agent;
 use readers::parse::arguments::{OutputArgs, ResumeArgs, RunArgs, RunOptions, resume_of};
 use readers::parse::settings::merge::merge_layers;
 use readers::prompts::procedures;

@@ -25,7 +25,7 @@ use crate::report::{help, setup as words};
 use engine::doctor::Examination;
 use engine::failure::Failure;
 use engine::record::Loop;
-use readers::clients::variables::inside_an_agent;
+use readers::clients::inside_an_agent;
 use readers::parse::project::DetectedCommand;
 use readers::parse::settings::merge::merge_layers;
 use readers::parse::settings::trust::TrustRequest;

@@ -24,7 +24,7 @@ use engine::failure::Failure;
 use engine::record::{Loop, Status};
 use engine::view::LoopView;
 use readers::clients::StatusLineInput;
-use readers::clients::variables::inside_an_agent;
+use readers::clients::inside_an_agent;
 use world::store::{self, Home};
 use world::{clock, env, terminal};
 

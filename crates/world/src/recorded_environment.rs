@@ -5,7 +5,7 @@ use super::env;
 use super::files::disk;
 use crate::home::hash;
 use engine::record::{Environment, Foreign, Loop, Place, Plan};
-use readers::clients::variables;
+use readers::clients;
 
 /// The largest settings file of the client that is read.
 const SETTINGS_BYTES: u64 = 1 << 20;
@@ -35,8 +35,8 @@ pub fn of_session(
 
 fn read_foreign() -> Foreign {
     Foreign {
-        own: variables::client_variables().collect(),
-        shifting: variables::shifting_variables().collect(),
+        own: clients::client_variables().collect(),
+        shifting: clients::shifting_variables().collect(),
     }
 }
 

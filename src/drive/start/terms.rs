@@ -17,7 +17,7 @@ use engine::test_changes::ProofTerms;
 use engine::text::EscapedLine;
 use readers::agents;
 use readers::clients::ALL;
-use readers::clients::variables::inside_an_agent;
+use readers::clients::inside_an_agent;
 use readers::parse::arguments::LoopArgs;
 use readers::parse::project::{Detection, FOLDERS, detect_commands, fixed_names, is_read};
 use readers::parse::settings::merge::{Layer, Layers, Settings, amount_or_zero, merge_layers};

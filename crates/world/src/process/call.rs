@@ -24,7 +24,7 @@ use crate::home::Home;
 use crate::logs::Log;
 use crate::{env, fault, slots};
 use engine::record::ProcessIdentity;
-use readers::clients::variables;
+use readers::clients;
 
 /// The time between two looks at a child.
 const LOOK: Duration = Duration::from_millis(20);
@@ -148,7 +148,7 @@ impl<'a> Call<'a> {
     /// A program in a folder, without the variables of a client's session or of a surrounding git.
     pub fn of(program: impl AsRef<OsStr>, folder: &Path) -> Self {
         let mut call = Self::with_all(program, folder);
-        for name in variables::client_variables() {
+        for name in clients::client_variables() {
             call.command.env_remove(name);
         }
         // Without its own slot, this process passes on the one it was started with.
