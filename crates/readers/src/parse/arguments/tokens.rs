@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use clap::Command;
 
-use super::options::{
+use super::commands::{
     RUN, behind_typographic_dash, find_option, first_word, is_typographic_dash, takes_value,
 };
 use super::{OPTIONS_HINT, in_a_session};

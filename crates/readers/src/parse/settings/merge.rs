@@ -239,8 +239,8 @@ pub fn built_in() -> Result<Layer, String> {
         let (table, name) = key.split_name();
         format!("{table}.{name} = {}\n", key.built_in())
     });
-    let text = values.collect::<String>() + include_str!("built_in.toml");
-    Ok(parse_settings(&text, Path::new("built_in.toml"), SettingsOwner::BuiltIn, &[], &|_| true)?
+    let text = values.collect::<String>() + include_str!("procedures.toml");
+    Ok(parse_settings(&text, Path::new("procedures.toml"), SettingsOwner::BuiltIn, &[], &|_| true)?
         .layer)
 }
 
