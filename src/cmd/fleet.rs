@@ -187,7 +187,7 @@ fn watch_fleet(
         match verbs::read_fleet(home, &name) {
             Ok(Some(now)) => (record, unseen) = (now, None),
             Ok(None) => bail!(Failure::new(
-                format!("there is no fleet {name} any more"),
+                format!("the fleet {name} no longer exists"),
                 "crew status lists them"
             )),
             Err(error) => unseen = Some(failure_of(&error).with_hint()),

@@ -452,7 +452,7 @@ impl FullScreen {
         match self.keys.recv_timeout(wait) {
             Ok(key) => Ok(Some(key)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
-            Err(RecvTimeoutError::Disconnected) => Err(io::Error::other("the terminal is gone")),
+            Err(RecvTimeoutError::Disconnected) => Err(io::Error::other("the terminal was closed")),
         }
     }
 }

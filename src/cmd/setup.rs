@@ -359,7 +359,7 @@ fn forget_all(home: &Home, checkout: &Path) -> Result<Exit> {
     let forgotten = forgotten.map_err(|error| {
         Failure::new(
             format!("what was trusted in {place} cannot be listed: {error}"),
-            "nothing there is trusted any more; `crew trust` asks again",
+            "nothing there is trusted now; `crew trust` asks again",
         )
     })?;
     if forgotten.is_empty() {

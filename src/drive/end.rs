@@ -215,7 +215,7 @@ pub fn not_left(record: &Loop, error: io::Error) -> Error {
     let pid = owner.process.pid;
     Failure::new(
         error.to_string(),
-        format!("free some space on its disk, or end its crew cleanly: kill -INT {pid}"),
+        format!("free some space on its disk, or end its crew process cleanly: kill -INT {pid}"),
     )
     .into()
 }

@@ -503,7 +503,9 @@ impl<'a> Coordinator<'a> {
                 self.take_in(FleetEvent::Described(tasks));
             }
             Ok(_) => {
-                self.note("fleet.toml changed what only a start can change: the next one does");
+                self.note(
+                    "fleet.toml changed a value that only a start reads: the next start uses it",
+                );
             }
             Err(why) => self.note(&why),
         }
@@ -573,7 +575,7 @@ impl<'a> Coordinator<'a> {
             (self.say)(&format!("the record could not be written at last: {why}"));
         }
         match self.coordination.stop.gave_up {
-            Some(why) => bail!("the executor takes nothing: {why}"),
+            Some(why) => bail!("the executor accepts no jobs: {why}"),
             None if self.signals.times() > 0 => Ok(CoordinatorEnd::Interrupted),
             None => Ok(CoordinatorEnd::Done),
         }

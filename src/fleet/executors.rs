@@ -231,7 +231,7 @@ impl<'a> FleetJobs<'a> {
             let Some(job) = self.jobs.get_mut(id) else { continue };
             let since = *job.missing_since.get_or_insert(now_ms);
             if now_ms.saturating_sub(since) >= GONE_MS {
-                job.seen.ended = Some(format!("{} does not know it any more", self.system.name()));
+                job.seen.ended = Some(format!("{} no longer knows it", self.system.name()));
             }
         }
         Ok(())

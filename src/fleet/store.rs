@@ -512,7 +512,7 @@ pub fn refuse_other_fleet(terms: &FleetTerms, known: &FleetTerms) -> Result<()> 
     let is_moved = !is_there
         && url.is_some()
         && known.remote.as_ref().map(|remote| &remote.url) == url.as_ref();
-    let fix = format!("name = \"NAME\" in {folder}/fleet.toml makes this a fleet of its own");
+    let fix = format!("name = \"NAME\" in {folder}/fleet.toml makes this a separate fleet");
     if !is_same && !is_moved {
         bail!(Failure::new(
             format!(
@@ -531,8 +531,8 @@ pub fn refuse_other_folder(terms: &FleetTerms, known: &FleetTerms) -> Result<()>
     let FleetTerms { name, folder, .. } = terms;
     if known.folder != *folder {
         bail!(Failure::new(
-            format!("the fleet {name} is of the tasks in {}", EscapedLine(&known.folder)),
-            format!("name = \"NAME\" in {folder}/fleet.toml makes this a fleet of its own")
+            format!("the fleet {name} belongs to the tasks in {}", EscapedLine(&known.folder)),
+            format!("name = \"NAME\" in {folder}/fleet.toml makes this a separate fleet")
         ));
     }
     Ok(())

@@ -237,7 +237,7 @@ impl Named {
         let from = task.work.stands_on.clone().unwrap_or(base);
         git::difference_text(repository, &from, commit, stat)
             .map(Some)
-            .with_context(|| format!("{commit} is not in {} any more", repository.display()))
+            .with_context(|| format!("{commit} is no longer in {}", repository.display()))
     }
 
     /// Sends a message to the agents of tasks that are open or asked a person. A message from

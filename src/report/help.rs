@@ -74,7 +74,7 @@ mod tests {
         let (text, _) = text.split_once("\n# Your own agent").unwrap();
         let (_, text) = text.split_once(".schema.json\n").unwrap();
         assert_snapshot!(text, @r#"
-        # What crew's loops in this project start with. What you type with /crew:loop wins over this file; this file
+        # What crew's loops in this project start with. What you type with /crew:loop overrides this file; this file
         # wins over your own settings file. `crew config` names it, and every value with its source.
         # A changed command, a limit above your own, a promise that differs from yours, or a key that lets an agent do more or
         # proves less needs `crew trust` again.

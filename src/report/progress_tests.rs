@@ -291,7 +291,7 @@ fn each_event_around_an_iteration_has_one_line() {
             subject: "Mend the parser",
         },
         RunEvent::CommitFailed {
-            why: "commit failed (unfinished): a merge is under way; finish it",
+            why: "commit failed (unfinished): a merge is in progress; finish it",
         },
         RunEvent::Pushed { branch: "feat/auth", remote: "origin" },
         RunEvent::PushFailed { why: "push failed (auth): no key; add one" },
@@ -309,11 +309,11 @@ fn each_event_around_an_iteration_has_one_line() {
     [10:00:00] Paused before iteration 1/10. Resume with: crew resume build
     [10:00:00] WARNING: Reaction to finish `notify-send done` failed (exit 1)
     [10:00:00] Committed 1a2b3c4d5e6f on main: Mend the parser
-    [10:00:00] WARNING: Commit failed (unfinished): a merge is under way; finish it
+    [10:00:00] WARNING: Commit failed (unfinished): a merge is in progress; finish it
     [10:00:00] Pushed feat/auth to origin
     [10:00:00] WARNING: Push failed (auth): no key; add one
     [10:00:00] Rebased onto main
-    [10:00:00] ERROR: State cannot be written: no space left on device. The run continues within its limits; this is said once
+    [10:00:00] ERROR: State cannot be written: no space left on device. The run continues within its limits; this is reported only once
     ");
 }
 

@@ -122,7 +122,7 @@ fn a_signal_lets_a_landing_finish_and_a_second_one_abandons_it_until_the_next_st
             // Signals in quick succession count as one.
             std::thread::sleep(Duration::from_millis(600));
             running.signal(Signal::TERM);
-            let heard = ["no task starts any more", "each agent is stopped"][time - 1];
+            let heard = ["no more tasks start", "each agent is stopped"][time - 1];
             world.until(heard, |_| running.stdout().contains(heard));
         }
         running

@@ -81,7 +81,7 @@ fn forget_fails_if_it_cannot_list_what_it_withdraws() {
     insta::assert_snapshot!(shown(&sandbox, &ran).replace(&hash, "HASH"), @"
     exit 1
     crew: what was trusted in /repo cannot be listed: cannot read /home/.local/state/crew/trust/HASH: it is not a file
-    hint: nothing there is trusted any more; `crew trust` asks again
+    hint: nothing there is trusted now; `crew trust` asks again
     ");
     assert!(start(&sandbox, "Build it").contains("which no person on this machine has given"));
 }

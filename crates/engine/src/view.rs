@@ -33,7 +33,7 @@ pub use crate::view::results::{IterationLine, LINES_MAX, LastWords, newest_lines
 #[derive(Debug, Clone)]
 pub struct LoopView<'a> {
     pub record: &'a Loop,
-    /// Nobody drives the loop any more although it did not end.
+    /// No process drives the loop any more although it has not ended.
     pub owner_is_gone: bool,
     /// The dialog at which its client waits.
     pub dialog: Option<&'a Dialog>,

@@ -315,7 +315,7 @@ impl<'a> Checkout<'a> {
                 let (what, most) =
                     if step == GitStep::Push { ("push", "two") } else { ("commit", "five") };
                 ledger.emit_note(&format!(
-                    "a {what} is under way: crew waits for it, {most} minutes at most; Ctrl-C again ends it at once"
+                    "a {what} is in progress: crew waits for it, {most} minutes at most; Ctrl-C again ends it at once"
                 ));
             }
             ledger.signals.times() > 1 || ledger.is_broken_off()

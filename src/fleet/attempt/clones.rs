@@ -143,7 +143,7 @@ fn fill_clone(spec: &AttemptSpec, part: &Path, commands: &FleetCommands<'_>) -> 
         }
         let name = if has_remote { "refs/remotes/origin" } else { "refs/heads" };
         let newest = git::find_commit(part, &format!("{name}/{base}"));
-        let newest = newest.with_context(|| format!("branch {base} does not exist any more"))?;
+        let newest = newest.with_context(|| format!("branch {base} no longer exists"))?;
         let files = land::merge_to_conflicts(part, &newest)?;
         if !files.is_empty() {
             land::commit_markers(part, &files)?;
@@ -311,14 +311,14 @@ pub fn remove_clone(
     if let Some(commit) = fetched
         && git::find_commit(repository, commit).is_none()
     {
-        bail!("{commit} is not in {} any more", repository.display());
+        bail!("{commit} is no longer in {}", repository.display());
     }
     let (own, mut kept) = (clone.join(".git"), Vec::new());
     if tree::is_folder(&own) {
         let below = format!("{KEPT}/{}", branch.strip_prefix("fleet/").unwrap_or(branch));
         kept = clone::keep_strays(repository, clone, &below)?;
     } else if disk::exists(&own) {
-        bail!("{} is not a folder any more", own.display());
+        bail!("{} is no longer a folder", own.display());
     }
     if disk::exists(clone) {
         // A half-removed clone would look like work.

@@ -99,11 +99,7 @@ fn a_clone_is_made_once_with_the_work_of_earlier_tasks() {
     );
     yard.sh("fleet/vat.1", "rm -rf .git");
     assert!(
-        yard.make(&spec)
-            .0
-            .unwrap_err()
-            .to_string()
-            .contains("not a repository of its own any more")
+        yard.make(&spec).0.unwrap_err().to_string().contains("no longer a repository of its own")
     );
 }
 
@@ -221,7 +217,7 @@ fn a_removed_clone_loses_no_commit() {
     let fetched =
         clone::bring_branch(&repository, &path, branch, "refs/remotes/crew/shop/vat").unwrap();
     let refused = remove_clone(&repository, &path, branch, Some(&"7".repeat(40))).unwrap_err();
-    assert!(refused.to_string().contains("any more") && disk::exists(&path), "{refused}");
+    assert!(refused.to_string().contains("no longer") && disk::exists(&path), "{refused}");
     let kept = remove_clone(&repository, &path, branch, fetched.as_deref()).unwrap();
     let stray = yard.sh("fleet", "cat stray");
     assert_eq!(yard.commit(&kept[0]), stray.trim());

@@ -548,7 +548,7 @@ fn no_iteration_begins_in_a_clone_redirected_to_the_users_repository() {
     assert_eq!(ending.outcome, Outcome::Blocked);
     let found = loop_tip(&record);
     assert_eq!(found.commit, None);
-    assert!(found.astray.unwrap().contains("not a repository of its own any more"));
+    assert!(found.astray.unwrap().contains("no longer a repository of its own"));
     let checked_out = yard.git("person", &["symbolic-ref", "HEAD"]);
     assert_eq!((&*checked_out, disk::exists(&lock)), ("refs/heads/newer", true));
 }

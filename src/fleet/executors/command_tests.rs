@@ -192,7 +192,7 @@ fn a_job_that_the_system_no_longer_lists_counts_as_ended_after_a_minute() {
     }
     let found = commands.find_jobs(std::slice::from_ref(&job));
     let seen = executor.shown_after(found, 130_000).unwrap();
-    assert_eq!(seen, "1.host auth/1 ended batch does not know it any more");
+    assert_eq!(seen, "1.host auth/1 ended batch no longer knows it");
 }
 
 #[test]

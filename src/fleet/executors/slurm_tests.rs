@@ -213,7 +213,7 @@ fn a_controller_that_was_down_has_a_minute_to_list_a_job_again() {
         (70, None),
         (200, Some("open")),
         (259, Some("open")),
-        (260, Some("ended Slurm does not know it any more")),
+        (260, Some("ended Slurm no longer knows it")),
     ] {
         let Some(state) = expected else {
             executor.shown_after(Err(anyhow::anyhow!("no controller")), second * 1000).unwrap_err();

@@ -18,8 +18,8 @@ use engine::text::join_first_names;
 /// The notes after a first signal, for jobs here, for jobs elsewhere, and if the terminal was
 /// closed; then after a second signal.
 const SIGNALLED: [&str; 4] = [
-    "no task starts any more, and each iteration that runs is the last one; Ctrl-C again ends them now",
-    "no task starts any more, and the jobs run on; Ctrl-C again ends them, a closed terminal leaves them",
+    "no more tasks start, and each iteration that runs is the last one; Ctrl-C again ends them now",
+    "no more tasks start, and the jobs run on; Ctrl-C again ends them, a closed terminal leaves them",
     "the terminal was closed: the jobs run on, and crew fleet run adopts them",
     "each agent is stopped, its work is kept, and the task waits",
 ];

@@ -86,7 +86,10 @@ fn a_fleet_with_the_name_of_one_from_another_folder_or_repository_is_refused() {
     assert!(refuse_other_fleet(&elsewhere, &known).is_ok());
     let folder = FleetTerms { folder: "fleet".to_owned(), ..known.clone() };
     let why = failure_of(&refuse_other_fleet(&folder, &known).unwrap_err()).with_hint();
-    assert!(why.starts_with("the fleet shop is of the tasks in tasks\nhint: name = "), "{why}");
+    assert!(
+        why.starts_with("the fleet shop belongs to the tasks in tasks\nhint: name = "),
+        "{why}"
+    );
     yard.git(".", &["clone", "-q", "origin.git", "copy"]);
     let copy = FleetTerms { repository: yard.path("copy"), ..known.clone() };
     let why = failure_of(&refuse_other_fleet(&copy, &known).unwrap_err()).with_hint();

@@ -175,7 +175,7 @@ fn find_disagreement(facts: &Facts) -> Option<String> {
                 (1, format!("repeats a cached result (\"{words}\")"))
             }
             None if facts.tests_before.get(&check.run)?.ever_ran => {
-                (2, "reports no tests, though it ran some before".to_owned())
+                (2, "reports no tests, though it ran tests before".to_owned())
             }
             _ => return None,
         };

@@ -60,7 +60,7 @@ fn what_a_check_says_about_its_tests_can_only_lower_the_proof() {
     completed checked (a check that had failed now passes)
     refused: `test` ran 0 tests (57 filtered out)
     refused: `test` ran 0 tests (4 skipped)
-    refused: `test` ran 0 tests (it ran some before)
+    refused: `test` ran 0 tests (it ran tests before)
     completed claimed (nothing was checked: this is the agent's word)
     refused: `test` reports failing tests, and its exit status hides them
     refused: `test` reports failing tests, and its exit status hides them
@@ -74,7 +74,7 @@ fn a_check_that_reports_no_tests_or_a_cached_result_proves_passing_at_most() {
     let replayed = Some("cache hit, replaying logs".to_owned());
     let replayed = claimed(&failed_before(), TestRun { replayed, ..tests(3, 0, 0, 0) }, true).1;
     insta::assert_snapshot!([silent, replayed].join("\n"), @r#"
-    completed passing (the checks pass; `test` reports no tests, though it ran some before)
+    completed passing (the checks pass; `test` reports no tests, though it ran tests before)
     completed passing (the checks pass; `test` repeats a cached result ("cache hit, replaying logs"))
     "#);
 }
@@ -87,7 +87,7 @@ fn a_check_with_failing_tests_is_named_before_a_cached_one_and_that_before_a_sil
     for (runs, expected) in [
         ([&silent, &cached, &failing], "`c` reports failing tests"),
         ([&silent, &cached, &cached], "`b` repeats a cached result (\"cached\")"),
-        ([&silent, &silent, &None], "`a` reports no tests, though it ran some before"),
+        ([&silent, &silent, &None], "`a` reports no tests, though it ran tests before"),
     ] {
         let mut facts = facts(Claim::Success);
         for (name, run) in ["a", "b", "c"].into_iter().zip(runs) {

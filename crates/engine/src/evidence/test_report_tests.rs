@@ -91,7 +91,7 @@ fn a_check_that_ran_no_tests_ran_nothing_unless_it_never_had_any() {
         (filtered.clone(), false, Some("ran 0 tests (57 filtered out)")),
         (filtered, true, Some("ran 0 tests (57 filtered out)")),
         (run("?a ?b"), false, Some("ran 0 tests (2 skipped)")),
-        (TestRun::default(), true, Some("ran 0 tests (it ran some before)")),
+        (TestRun::default(), true, Some("ran 0 tests (it ran tests before)")),
         (TestRun::default(), false, None),
         (run("+a"), true, None),
         (run("-a ?b"), false, fails),

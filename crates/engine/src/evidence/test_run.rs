@@ -412,7 +412,7 @@ fn passed_in(run: &TestRun, name: &str) -> bool {
 }
 
 /// Why a check that passed has shown nothing: by its own words tests fail, or it ran no test,
-/// although it ran some before, or left all of them out, or it began and reported no end; `None` if
+/// although it ran tests before, or left all of them out, or it began and reported no end; `None` if
 /// it did run one, or there never was a test.
 pub fn ran_nothing(run: &TestRun, ever_ran: bool) -> Option<String> {
     if run.has_failed() {
@@ -427,7 +427,7 @@ pub fn ran_nothing(run: &TestRun, ever_ran: bool) -> Option<String> {
     let what = match (run.filtered, run.skipped) {
         _ if run.ran_any() => return None,
         (0, 0) if !ever_ran => return None,
-        (0, 0) => "it ran some before".to_owned(),
+        (0, 0) => "it ran tests before".to_owned(),
         (0, skipped) => format!("{skipped} skipped"),
         (filtered, _) => format!("{filtered} filtered out"),
     };

@@ -99,7 +99,7 @@ fn of_the_remote(line: &str) -> Option<&str> {
 /// Why a push failed where no line mentions a branch: the remote was not reached or refused access.
 fn classify_transport(text: &str) -> (GitTrouble, String) {
     if text.contains("does not support --atomic") {
-        let cause = "the remote does not take several refs in one atomic push: \
+        let cause = "the remote does not accept several refs in one atomic push: \
                      receive.advertiseAtomic is off there, or its git is older than 2.4";
         return (GitTrouble::Rejected, cause.to_owned());
     }

@@ -164,7 +164,7 @@ impl Refs<'_> {
         if message.contains('\0') || message.len() > MESSAGE_BYTES {
             let cause =
                 "git cannot keep this message: it is longer than 8 MiB or contains a NUL byte";
-            return Err(refs_fault(cause, "make it shorter, without the zero byte"));
+            return Err(refs_fault(cause, "shorten it, and remove the NUL byte"));
         }
         parent.map_or(Ok(()), check_id)?;
         let tree = self.store_object("tree", "")?;

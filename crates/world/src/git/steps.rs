@@ -95,7 +95,7 @@ impl<'a> Steps<'a> {
         let state = self.head_state(step)?;
         self.check_unchanged(step, &state)?;
         let Some(what) = find_unfinished(&self.folder()) else { return Ok(state) };
-        let (cause, hint) = (format!("a {what} is under way"), format!("git {what} --abort"));
+        let (cause, hint) = (format!("a {what} is in progress"), format!("git {what} --abort"));
         Err(GitFault::new(step, GitTrouble::Unfinished, cause, format!("finish it, or {hint}")))
     }
 
@@ -239,7 +239,7 @@ fn refuse_outside(clone: &Path, is_own: bool, step: GitStep) -> Result<(), GitFa
 fn leads_outside(clone: &Path, is_own: bool) -> Option<String> {
     let own = clone.join(".git");
     if !is_own || !tree::is_folder(&own) || keeps_refs_elsewhere(clone) {
-        return Some(format!("{} is not a repository of its own any more", clone.display()));
+        return Some(format!("{} is no longer a repository of its own", clone.display()));
     }
     let names = tree::files_within(&own, CLONE_NAMES, |below| {
         !UNSEEN.iter().any(|name| below == Path::new(name))

@@ -299,7 +299,7 @@ impl<'a> Call<'a> {
         groups::leave_the_terminal(&mut self.command);
         let child = descendants::detach_child(&mut self.command)?;
         let identity = identity::identify_process(child.id().cast_signed());
-        identity.ok_or_else(|| io::Error::other("it was started and is gone"))
+        identity.ok_or_else(|| io::Error::other("it was started but has already disappeared"))
     }
 
     /// Starts it in a separate session, on these pipes, unwatched.

@@ -118,7 +118,7 @@ fn fetch_from_clone(repository: &Path, clone: &Path, refspecs: &[String]) -> Res
     let from = clone.join(".git");
     // A file there would name another repository.
     if !tree::is_folder(&from) {
-        let text = format!("fatal: {} is not a repository any more", clone.display());
+        let text = format!("fatal: {} is no longer a repository", clone.display());
         return Err(Said { exit: None, text });
     }
     let (upload, from) = (format!("--upload-pack={UPLOAD}"), from.display().to_string());

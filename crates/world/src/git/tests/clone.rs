@@ -421,7 +421,7 @@ fn nothing_is_fetched_from_a_clone_that_lacks_the_branch_or_belongs_to_another_r
     let yard = with_an_agent("mv .git ../elsewhere; echo gitdir: ../elsewhere > .git");
     let (repo, clone) = (yard.path("repo"), yard.path("c/vat.1"));
     let fault = bring_branch(&repo, &clone, BRANCH, "refs/crew/x").unwrap_err();
-    assert!(fault.cause.contains("not a repository of its own any more"), "{fault}");
+    assert!(fault.cause.contains("no longer a repository of its own"), "{fault}");
     let other = bring_branch(&repo, &yard.path("c/vat.2"), "fleet/shop/other/1", "refs/crew/x");
     assert_eq!(other, Ok(None));
     let bad = with_an_agent(

@@ -84,9 +84,9 @@ fn the_first_commit_of_a_repository_can_be_crews() {
 #[test]
 fn nothing_is_committed_in_the_middle_of_a_merge_or_a_rebase() {
     for (verb, expected) in [
-        ("merge other", "a merge is under way"),
-        ("rebase other", "a rebase is under way"),
-        ("cherry-pick other", "a cherry-pick is under way"),
+        ("merge other", "a merge is in progress"),
+        ("rebase other", "a rebase is in progress"),
+        ("cherry-pick other", "a cherry-pick is in progress"),
         ("stash pop", "file has an unresolved conflict"),
     ] {
         let yard = Yard::new();

@@ -124,7 +124,7 @@ fn a_hook_that_refuses_the_user_differs_from_one_that_refuses_the_push() {
     assert_eq!(fault.trouble, GitTrouble::Rejected);
     assert_snapshot!(fault.to_failure().with_hint(), @"
     push failed: [remote rejected] (pre-receive hook declined): the subject has no ticket number
-    hint: do what the remote asks for, or push another branch than main
+    hint: do what the remote asks for, or push a branch other than main
     ");
     yard.script(hook, "#!/bin/sh\nexit 0\n");
     assert_eq!(yard.push(), Ok(pushed("origin", "main")));

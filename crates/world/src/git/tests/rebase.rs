@@ -237,7 +237,7 @@ fn no_rebase_begins_in_the_middle_of_another() {
     yard.sh("repo", "! git rebase main");
     let before = yard.sh("repo", "git status --porcelain; git rev-parse HEAD");
     assert_snapshot!(yard.rebase("main").unwrap_err().to_failure().with_hint(), @"
-    rebase failed: a rebase is under way
+    rebase failed: a rebase is in progress
     hint: finish it, or git rebase --abort
     ");
     assert_eq!(yard.sh("repo", "git status --porcelain; git rev-parse HEAD"), before);

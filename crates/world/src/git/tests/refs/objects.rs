@@ -96,7 +96,7 @@ fn a_message_too_long_or_with_a_zero_byte_is_neither_written_nor_read() {
         assert_eq!(refs.read_message(&id).unwrap(), longest);
         assert_snapshot!(refs.make_commit("a\0b", None).unwrap_err().to_failure().with_hint(), @"
         refs failed: git cannot keep this message: it is longer than 8 MiB or contains a NUL byte
-        hint: make it shorter, without the zero byte
+        hint: shorten it, and remove the NUL byte
         ");
         assert_eq!(refs.make_commit(&format!("{longest}x"), None), refs.make_commit("a\0b", None));
     });
