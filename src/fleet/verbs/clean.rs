@@ -24,7 +24,7 @@ use world::process::signals::Signals;
 use world::store::Home;
 
 /// How long to try for a lock, longer than a process that only tests it keeps it.
-const LOCK_LOOK: Duration = Duration::from_millis(50);
+const LOCK_WAIT: Duration = Duration::from_secs(1);
 
 /// What cleaning a fleet would remove.
 #[derive(Debug)]
@@ -154,7 +154,7 @@ impl<'a> FleetLeftovers<'a> {
     /// If the fleet is running or has changed since it was listed, or the remote does not answer.
     pub fn remove_files(self) -> Result<Vec<String>> {
         let (terms, files) = (&self.record.terms, &self.files);
-        let Some(_lock) = disk::take_lock(&files.lock(), LOCK_LOOK)? else {
+        let Some(_lock) = disk::take_lock(&files.lock(), LOCK_WAIT)? else {
             bail!(is_coordinated(&terms.name));
         };
         if super::read_with_requests(self.home, &terms.name)?.as_ref() != Some(self.record) {

@@ -4,6 +4,7 @@ use super::*;
 use crate::fleet::fixture::{a_record, an_ended_task, id};
 use engine::fleet::LandingMode;
 use engine::record::Outcome;
+use world::clock::Deadline;
 use world::files::disk::Durability;
 use world::process::{Call, ExitCause};
 use world::store::write_json;
@@ -45,8 +46,11 @@ impl Yard {
         write_json(&file, record, Durability::Process).unwrap();
     }
 
+    /// The leftovers. A child that another test starts has a copy of the fleet's lock until it runs
+    /// its program, so the search is repeated.
     fn found<'a>(&'a self, home: &'a Home) -> FleetLeftovers<'a> {
-        FleetLeftovers::find_leftovers(home, &self.record, &Signals::default()).unwrap()
+        let find = || FleetLeftovers::find_leftovers(home, &self.record, &Signals::default()).ok();
+        Deadline::after(Duration::from_secs(10)).poll(Duration::from_millis(20), find).unwrap()
     }
 }
 
