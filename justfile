@@ -32,7 +32,7 @@ shipped:
 # what only runs when asked for: waits of eleven and of seven minutes, ten thousand boundaries with faults
 slow:
     CREW_LONG_WAIT=1 CREW_REQUIRE_CLIENT=1 cargo test --test it eleven_minutes_are_waited_for
-    CREW_LONG_WAIT=1 cargo test --test it -- --ignored twenty_loops_wait_for_a_limit
+    CREW_LONG_WAIT=1 cargo test --test it -- --ignored twenty_loops_wait_for_a_usage_limit
     CREW_SOAK=10000 cargo test --test it -- --ignored loops_with_a_fault_at_every_boundary
 
 # three hundred kills, in thirty fleets of twelve tasks with conflicts and red landings, one after the other

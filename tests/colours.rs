@@ -6,9 +6,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::child::Ran;
 use crate::run::{CLAIM, WORK, World};
 use crate::sandbox::{Sandbox, poll_until};
+use crate::spawned::Ran;
 use crate::tidy::pattern;
 
 const BLOCKED: &str = "echo '<promise>BLOCKED: which region?</promise>'";

@@ -1,9 +1,9 @@
 //! What a shell offers after Tab: it asks crew, by the script that crew printed for it.
 
-use crate::child::Running;
 use crate::client::{Terminal, in_a_terminal, installed, say};
 use crate::fleet::{FleetWorld, ONE};
 use crate::sandbox::{DEADLINE, Sandbox};
+use crate::spawned::Running;
 use crate::terminal::read_by;
 
 /// The shells, each with its options, its own file below the home, and what that file holds: a

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, test_kill_process};
 
-use crate::child::Ran;
 use crate::client::{Terminal, in_a_terminal};
 use crate::sandbox::{DEADLINE, Sandbox, poll_until};
+use crate::spawned::Ran;
 
 /// A return after a limit is 21 s behind the one before it.
 const FLEET_DEADLINE: Duration = Duration::from_secs(240);
@@ -185,8 +185,8 @@ fn the_demo_of_a_fleet_has_a_conflict_a_failed_check_and_a_limit_and_all_of_it_l
 #[cfg(target_os = "linux")]
 mod on_linux {
     use super::*;
-    use crate::child::Running;
     use crate::sandbox::crew;
+    use crate::spawned::Running;
 
     /// Whether a process lives whose environment names this folder.
     fn is_lived_in(folder: &Path) -> bool {

@@ -1,8 +1,8 @@
 //! `crew diff` on a terminal: with colours, and by the pager of the person's own git.
 
-use crate::child::Running;
 use crate::run::World;
 use crate::sandbox::{DEADLINE, Sandbox, crew};
+use crate::spawned::Running;
 
 /// What `crew diff` shows on a terminal whose person has these settings of git.
 fn diff(settings: &str, variables: &[(&str, &str)], words: &str) -> String {

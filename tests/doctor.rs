@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::child::{Ran, Running};
 use crate::client::{Api, Client, Installed, on_both_clients};
 use crate::sandbox::{DEADLINE, Sandbox, crew, write_executable};
+use crate::spawned::{Ran, Running};
 
 on_both_clients!(what_the_real_client_knows_is_told);
 

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use crate::book::blocks;
-use crate::child::Ran;
 use crate::sandbox::{Sandbox, checkout};
+use crate::spawned::Ran;
 use crate::tidy::pattern;
 
 /// A copy of an example in a repository's folder that is not one of git yet.

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::child::{Ran, Running};
 use crate::run::{CLAIM, HANG, WORK, World};
 use crate::sandbox::{DEADLINE, Sandbox};
+use crate::spawned::{Ran, Running};
 use crate::tidy::{pattern, product_source};
 
 /// Types a line in a shell.
@@ -122,7 +122,7 @@ fn a_typing_error_is_refused_with_a_hint_that_works() {
 }
 
 #[test]
-fn the_hint_helps_if_another_loop_is_in_the_way() {
+fn the_hint_helps_if_another_loop_is_running() {
     let world = World::new(&[WORK]);
     assert_eq!(world.crew(&["run", "Do it", "-n", "1", "-q"]).code(), 10);
     let id = world.id();

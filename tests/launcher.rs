@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::child::Running;
 use crate::sandbox::{DEADLINE, Sandbox, checkout, crew, write_executable};
+use crate::spawned::Running;
 
 /// The end of what the launcher says without a binary.
 const WAYS_TO_INSTALL: &str =

@@ -1,8 +1,8 @@
 //! The lists of loops in a terminal: no line is wrapped, however narrow it is.
 
-use crate::child::Running;
 use crate::client::{Terminal, in_a_terminal};
 use crate::sandbox::{DEADLINE, Sandbox, crew};
+use crate::spawned::Running;
 
 const TASK: &str =
     "割引を注文の行に分ける: add password reset by mail, a one-time token, valid for 30 minutes";

@@ -161,7 +161,7 @@ fn a_finished_job_is_tried_and_the_working_tree_is_left_alone(installed: &Instal
     assert_eq!((&ended["proof"], &ended["why"]), (&json!("proven"), &json!(why)), "{ended:#}");
     let mut after = sandbox.command("sh");
     after.args(["-c", list]);
-    let after = crate::child::Running::start(after, None).wait(DEADLINE).success();
+    let after = crate::spawned::Running::start(after, None).wait(DEADLINE).success();
     assert_eq!(after, std::fs::read_to_string(before).unwrap());
 }
 

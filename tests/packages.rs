@@ -7,10 +7,10 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::child::Running;
 use crate::client::{Api, Client, Installed, Reply, environment, on_both_clients, skip};
 use crate::install::copied_plugin;
 use crate::sandbox::{DEADLINE, Sandbox, checkout, crew};
+use crate::spawned::Running;
 
 on_both_clients!(
     installed_from_npm_a_loop_runs,

@@ -7,11 +7,11 @@ use regex::Regex;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::child::Running;
 use crate::client::{Terminal, in_a_terminal};
 use crate::fleet::{FleetWorld, LONG};
 use crate::run::{CLAIM, HANG, WORK, World};
 use crate::sandbox::{DEADLINE, Sandbox, checkout, crew, poll_until};
+use crate::spawned::Running;
 use crate::tidy::pattern;
 
 /// The columns of every picture.

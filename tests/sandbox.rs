@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::binary::Build;
-use crate::child::{Ran, Running};
+use crate::spawned::{Ran, Running};
 
 /// How long a test waits for anything before it fails: a real client on a busy machine takes many
 /// seconds.

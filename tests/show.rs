@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::child::Ran;
 use crate::door::Door;
 use crate::sandbox::{DEADLINE, Sandbox, poll_until};
+use crate::spawned::Ran;
 use crate::tidy::pattern;
 
 const CLAIM: &str = "All done.\n<promise>COMPLETE</promise>";
@@ -164,7 +164,7 @@ fn history_lists_loops_that_ended_in_this_working_tree_newest_first() {
     assert!(unknown.stderr.contains("hint: it can be completed, exhausted"), "{}", unknown.stderr);
     let mut elsewhere = door.sandbox.command(crate::sandbox::crew());
     elsewhere.args(["history"]).current_dir(door.sandbox.root());
-    let elsewhere = crate::child::Running::start(elsewhere, None).wait(DEADLINE);
+    let elsewhere = crate::spawned::Running::start(elsewhere, None).wait(DEADLINE);
     assert_eq!(elsewhere.success(), "no loop has ended here\n");
 }
 

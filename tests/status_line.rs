@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::child::{Ran, Running};
 use crate::client::{Api, Client, Installed, Reply, on_both_clients, on_both_terminals};
 use crate::door::Door;
 use crate::sandbox::{DEADLINE, Sandbox, crew, poll_until};
+use crate::spawned::{Ran, Running};
 
 on_both_terminals!(the_clients_status_line_shows_the_loop);
 on_both_clients!(

@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::child::{Ran, Running};
 use crate::sandbox::{DEADLINE, Sandbox};
+use crate::spawned::{Ran, Running};
 
 fn begin(sandbox: &Sandbox) -> String {
     let start = json!({

@@ -5,9 +5,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
-use crate::child::Ran;
 use crate::door::Door;
 use crate::run::{WORK, World};
+use crate::spawned::Ran;
 
 /// A loop whose file, or folder in the home, cannot be read; ID stands for the loop's.
 #[track_caller]

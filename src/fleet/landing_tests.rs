@@ -374,7 +374,7 @@ fn each_check_runs_on_the_commit_whatever_earlier_checks_changed() {
 }
 
 #[test]
-fn remains_of_a_killed_git_or_an_earlier_landing_do_not_stop_a_landing() {
+fn leftovers_of_a_killed_git_process_or_an_earlier_landing_do_not_stop_a_landing() {
     let yard = Yard::new(NOBODY, "echo work > work");
     yard.commit();
     let locks = "for it in index HEAD ORIG_HEAD AUTO_MERGE config packed-refs shallow; do\n\

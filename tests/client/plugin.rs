@@ -4,8 +4,8 @@
 use std::process::Command;
 
 use super::{Installed, on_both_clients};
-use crate::child::{Ran, Running};
 use crate::sandbox::{DEADLINE, Sandbox, checkout};
+use crate::spawned::{Ran, Running};
 
 on_both_clients!(the_manifests_hooks_and_commands_are_valid_to_the_last_warning);
 

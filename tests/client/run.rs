@@ -9,8 +9,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Api, Installed, Terminal};
-use crate::child::{Ran, Running};
 use crate::sandbox::{Sandbox, checkout};
+use crate::spawned::{Ran, Running};
 
 /// How long a client may run before its group is killed and the test fails.
 const DEADLINE: Duration = Duration::from_secs(90);

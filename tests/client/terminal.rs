@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, test_kill_process};
 
-use crate::child::Running;
 use crate::sandbox::{DEADLINE, Sandbox, poll_until};
+use crate::spawned::Running;
 
 /// An Enter that comes faster than this after text is taken for part of a paste.
 const TYPIST: Duration = Duration::from_millis(600);

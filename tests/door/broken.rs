@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::Door;
 use super::crashes::points;
-use crate::child::Running;
 use crate::sandbox::{DEADLINE, Sandbox};
+use crate::spawned::Running;
 
 fn remove(path: &Path) {
     std::fs::remove_file(path).or_else(|_| std::fs::remove_dir_all(path)).unwrap();

@@ -8,8 +8,8 @@ use rustix::process::{Signal, kill_process_group};
 use serde_json::Value;
 
 use super::{Answer, Dice, Door, Event, assert_gone};
-use crate::child::{Ran, Running};
 use crate::sandbox::{DEADLINE, Sandbox, poll_until};
+use crate::spawned::{Ran, Running};
 
 /// Every point a build with faults can be made to fail at, as its own source lists them.
 pub(super) fn points() -> Vec<&'static str> {

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{Answer, Door};
-use crate::child::Running;
 use crate::sandbox::{DEADLINE, Sandbox};
+use crate::spawned::Running;
 
 /// A test of the file `twice`, which reports in TAP.
 const TESTS: &str = "echo 1..1; test \"$(sh twice)\" = 4 && echo 'ok 1 - two' && exit\n\

@@ -35,8 +35,8 @@ use std::time::Duration;
 use rustix::process::{Pid, test_kill_process};
 use serde_json::{Value, json};
 
-use crate::child::{Ran, Running};
 use crate::sandbox::{DEADLINE, Sandbox, checkout, poll_until};
+use crate::spawned::{Ran, Running};
 
 /// The session the events come from unless they say otherwise.
 const SESSION: &str = "00000000-0000-4000-8000-000000000001";

@@ -164,7 +164,7 @@ fn two_working_trees_run_two_loops_side_by_side() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_loop_whose_client_is_gone_is_interrupted_and_reported_once() {
+fn a_loop_whose_client_has_exited_is_interrupted_and_reported_once() {
     let door = Door::new();
     let started = door.command("\"go on\" -n 9 --stall 0").through_another_client().send();
     let id = assert_begun(&started);

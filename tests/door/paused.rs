@@ -49,7 +49,7 @@ fn a_page_names_the_command_to_type_where_it_is_read() {
 }
 
 #[test]
-fn a_page_in_a_session_shows_the_full_path_of_a_crew_that_is_not_on_the_path() {
+fn a_page_in_a_session_shows_the_full_path_if_crew_is_not_on_the_path() {
     let world = World::new(&["echo '<promise>BLOCKED: which region?</promise>'"]);
     assert_eq!(world.crew(&["run", "Set up the backup"]).code(), 13);
     let id = world.id();
@@ -142,7 +142,7 @@ fn a_loop_resumed_by_its_own_session_counts_as_driven_all_the_time() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_page_says_that_a_loops_client_was_gone_after_another_has_taken_it_over() {
+fn the_page_says_that_the_client_had_exited_after_another_took_over_its_loop() {
     let door = Door::of(World::of(Sandbox::new(), &[HANG]).sandbox);
     let begun = door.command("\"go on\" -n 9").through_another_client().send();
     assert!(begun.goes_on(), "{begun:#?}");

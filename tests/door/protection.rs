@@ -2,8 +2,8 @@
 //! git ignored when the loop began counts as nobody's change.
 
 use super::Door;
-use crate::child::Running;
 use crate::sandbox::{DEADLINE, Sandbox};
+use crate::spawned::Running;
 
 const CLAIM: &str = "<promise>COMPLETE</promise>";
 const GITIGNORE: &str = "__pycache__/\n*.snap-new\n*.log\n!kept.log\nbuilt/\n";

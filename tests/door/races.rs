@@ -12,8 +12,8 @@ use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
 use super::{Answer, Dice, Door, Event, SESSION, replay, reported};
-use crate::child::{Ran, in_new_session};
 use crate::sandbox::{DEADLINE, Sandbox, crew, poll_until};
+use crate::spawned::{Ran, in_new_session};
 
 const ROUNDS: u64 = 50;
 const PROCESSES: u64 = 100;

@@ -117,7 +117,7 @@ fn a_cancelled_loop_says_who_cancelled_it_and_why() {
     let id = door.begin("\"go on\" -n 9 --stall 0");
     let mut command = door.sandbox.command(crate::sandbox::crew());
     command.args(["cancel", &id]).env("CLAUDECODE", "1");
-    crate::child::Running::start(command, None).wait(DEADLINE).success();
+    crate::spawned::Running::start(command, None).wait(DEADLINE).success();
     let told = door.stop("told").assert_lets_go();
     assert!(told.line().contains(": cancelled by the agent · "), "{told:#?}");
     assert_eq!(assert_ended(&door, &id, "cancelled", 0)["why"], "cancelled by the agent");

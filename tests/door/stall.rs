@@ -37,7 +37,7 @@ fn outside_git_the_files_are_watched_and_the_start_says_how_many() {
 }
 
 #[test]
-fn a_git_that_breaks_during_the_loop_does_not_switch_the_stall_rule_off() {
+fn a_failing_git_does_not_disable_the_stall_rule() {
     for spoil in ["HEAD", "config"] {
         let door = Door::new();
         let id = door.begin("\"go on\" -n 9 --stall 2");

@@ -7,8 +7,8 @@ use std::path::Path;
 use serde_json::json;
 
 use super::Door;
-use crate::child::Running;
 use crate::sandbox::{DEADLINE, poll_until};
+use crate::spawned::Running;
 
 const ALTERED: &str = "state.json was altered";
 const DELETED: &str = "state.json was deleted";

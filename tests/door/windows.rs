@@ -6,8 +6,8 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use super::{Door, SESSION};
-use crate::child::Running;
 use crate::sandbox::{DEADLINE, Sandbox, poll_until};
+use crate::spawned::Running;
 
 /// A door at whose client somebody sits, so that a loop may wait.
 fn attended(sandbox: Sandbox) -> Door {

@@ -18,12 +18,12 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use self::projects::Project;
-use crate::child::Running;
 use crate::door::Door;
-use crate::lanes::in_lanes;
 use crate::run::proven::sandbox;
 use crate::run::{CLAIM, World};
 use crate::sandbox::{DEADLINE, Sandbox};
+use crate::side_by_side::in_lanes;
+use crate::spawned::Running;
 
 type Files = &'static [(&'static str, &'static str)];
 

@@ -64,7 +64,7 @@ fn a_branch_that_was_deleted_at_the_remote_is_pushed_again() {
 }
 
 #[test]
-fn locks_left_by_a_killed_git_of_an_agent_stop_neither_a_rebase_nor_a_commit() {
+fn locks_left_by_an_agents_killed_git_process_stop_neither_a_rebase_nor_a_commit() {
     let agent = "echo $iteration >> work-a; [ $iteration = 1 ] || { claim; exit; }
         wait_for moved; touch .git/packed-refs.lock .git/refs/heads/main.lock";
     let world = FleetWorld::new(agent).tasks(&["a"], "verify = \"test -e new\"").shared().ready();

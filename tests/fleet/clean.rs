@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{FleetWorld, LONG, ONE};
-use crate::child::{Ran, Running};
+use crate::spawned::{Ran, Running};
 
 /// A task that lands, and one that ends undone with its work.
 const TERMS: &str = "verify = [\"false\"]\nmax-iterations = 1";

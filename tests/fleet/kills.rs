@@ -11,9 +11,9 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{FleetWorld, LONG, TWO, process_of};
-use crate::child::Running;
-use crate::lanes::side_by_side;
 use crate::sandbox::poll_until;
+use crate::side_by_side::side_by_side;
+use crate::spawned::Running;
 
 /// Stays here the first time, for as long as the test does.
 const HOLD: &str = "if mkdir $NOTES/here 2>/dev/null; then

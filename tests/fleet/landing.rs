@@ -7,8 +7,8 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::{FleetWorld, LONG, ONE};
-use crate::lanes::side_by_side;
 use crate::sandbox::poll_until;
+use crate::side_by_side::side_by_side;
 
 /// Stays here the first time, for as long as the test does.
 const HOLD: &str = "if mkdir $NOTES/here 2>/dev/null; then

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use super::{FleetWorld, LONG, ONE, TWO};
-use crate::child::Running;
+use crate::spawned::Running;
 
 /// Tasks that say that they change one file, and those that do not say so.
 const SAID: [&str; 3] = ["s1", "s2", "s3"];

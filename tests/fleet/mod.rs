@@ -28,8 +28,8 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::child::{Ran, Running};
 use crate::sandbox::{Sandbox, poll_within};
+use crate::spawned::{Ran, Running};
 
 /// How long a test waits for a fleet before it fails.
 pub(crate) const LONG: Duration = Duration::from_secs(100);

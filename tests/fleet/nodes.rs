@@ -6,9 +6,9 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::{FleetWorld, LONG, ONE, TWO};
-use crate::child::Running;
-use crate::lanes::side_by_side;
 use crate::sandbox::write_executable;
+use crate::side_by_side::side_by_side;
+use crate::spawned::Running;
 
 /// Each iteration writes a line with its node's name. The second one on `old` stays.
 const SIGNED: &str = "if [ $NODE$iteration = old2 ]; then touch $NOTES/here; wait_for go; fi

@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 
 use super::{FleetWorld, LONG, ONE};
-use crate::child::Running;
+use crate::spawned::Running;
 
 /// Stays after it has opened its first request.
 const GH: &str = r#"git remote get-url origin >> "$NOTES/remotes"

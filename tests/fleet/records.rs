@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::Signal;
 
 use super::{FleetWorld, LONG, ONE};
-use crate::child::Running;
+use crate::spawned::Running;
 
 const BROKEN: &str = "{\"schema\": 1,";
 const NEWER: &str = "{\"schema\": 99, \"task\": 7}";

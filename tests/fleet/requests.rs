@@ -3,8 +3,8 @@
 use rustix::process::Signal;
 
 use super::{FleetWorld, LONG, ONE, TWO};
-use crate::child::Running;
 use crate::run::claude::limited;
+use crate::spawned::Running;
 
 const TASKS: [&str; 3] = ["a", "b", "c"];
 

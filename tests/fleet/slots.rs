@@ -5,7 +5,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::{FleetWorld, LONG, ONE};
-use crate::child::Running;
+use crate::spawned::Running;
 
 const SLOTS: usize = 4;
 /// Three fleets, which together have three times as many attempts as there are slots.

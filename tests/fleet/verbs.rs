@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::{FleetWorld, LONG, ONE, TWO};
-use crate::child::{Ran, Running};
+use crate::spawned::{Ran, Running};
 
 /// An agent that asks first, and does the rest of its task once it has an answer.
 pub(super) const ASKS: &str = "echo \"$iteration\" >> \"work-$task\"

@@ -15,9 +15,9 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::child::{Ran, Running};
 use crate::run::World;
 use crate::sandbox::{DEADLINE, Sandbox, crew};
+use crate::spawned::{Ran, Running};
 
 /// Where a text is planted: what the place is called, and how the text gets there.
 type Source = (&'static str, fn(&Scene, &str));

@@ -5,8 +5,8 @@ use chrono::{DateTime, Utc};
 
 use super::{newest, said};
 use crate::client::{Api, Client, Installed, Reply, with_terminal};
-use crate::lanes::side_by_side;
 use crate::sandbox::{Sandbox, poll_within};
+use crate::side_by_side::side_by_side;
 use crate::words::{OVER_WITHIN, assert_waits_for, limit_in_words, soon};
 
 /// How the service reports it to the client, and the account it is reported to.

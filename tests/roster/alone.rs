@@ -5,8 +5,8 @@
 use std::process::Command;
 use std::time::Duration;
 
-use crate::child::Running;
 use crate::client::say;
+use crate::spawned::Running;
 
 /// Set in the namespace.
 const INSIDE: &str = "CREW_TEST_LOOPBACK_ONLY";

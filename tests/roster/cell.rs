@@ -10,9 +10,9 @@ use serde_json::Value;
 use super::agent::{Agent, note};
 use super::recording;
 use super::scenario::{Scenario, reset};
-use crate::child::{Ran, Running};
 use crate::client::{Api, Tokens, Told};
 use crate::sandbox::Sandbox;
+use crate::spawned::{Ran, Running};
 
 /// The longest that a cell may take; what is still at work then is cancelled, and the row says so.
 const DEADLINE: Duration = Duration::from_secs(300);

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::agent::{claude, codex};
 use super::scenario::{CLAIM, reset};
 use super::{alone, cell, is_installed};
-use crate::child::Running;
 use crate::client::{Api, Refusal, Reply, Request};
 use crate::sandbox::Sandbox;
+use crate::spawned::Running;
 
 const DEADLINE: Duration = Duration::from_secs(180);
 /// A codex with a provider of its own is logged in nowhere.

@@ -13,7 +13,7 @@ mod table;
 
 use std::sync::Mutex;
 
-use crate::lanes::side_by_side;
+use crate::side_by_side::side_by_side;
 use agent::Agent;
 use cell::Row;
 use scenario::{SCENARIOS, Scenario};

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::World;
-use crate::child::Ran;
 use crate::sandbox::{DEADLINE, Sandbox, checkout};
+use crate::spawned::Ran;
 
 /// A run of one iteration, or to its first failure.
 struct Bad {

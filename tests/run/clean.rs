@@ -7,9 +7,9 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use super::{CLAIM, HANG, WORK, World};
-use crate::child::{Ran, Running};
 use crate::client::{Terminal, in_a_terminal};
 use crate::sandbox::{DEADLINE, Sandbox, crew, poll_until};
+use crate::spawned::{Ran, Running};
 
 const DAY_MS: u64 = 24 * 3600 * 1000;
 

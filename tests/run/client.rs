@@ -5,9 +5,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use chrono::DateTime;
 use serde_json::{Value, json};
 
-use crate::child::Ran;
 use crate::client::{Api, Client, Installed, Kind, Reply, on_both_clients};
 use crate::sandbox::{Sandbox, poll_until};
+use crate::spawned::Ran;
 
 on_both_clients!(
     five_iterations_are_five_conversations_and_the_page_tells_the_servers_own_sums,

@@ -9,7 +9,7 @@ use regex::Regex;
 
 use super::repository::Row;
 use super::{WORK, World};
-use crate::child::Ran;
+use crate::spawned::Ran;
 
 impl World {
     /// The files in all commits but the first.
@@ -57,7 +57,7 @@ fn files_uncommitted_at_the_start_stay_out_until_the_agent_changes_them() {
         .args(["run", "write lines", "-n", "2", "--commit"])
         .current_dir(world.sandbox.file("sub"));
     world.steps(&["echo x > new; echo agent >> ../mine", "echo agent >> ../theirs"]);
-    let ran = crate::child::Running::start(command, None).wait(crate::sandbox::DEADLINE);
+    let ran = crate::spawned::Running::start(command, None).wait(crate::sandbox::DEADLINE);
     assert_eq!(ran.code(), 10, "{ran:#?}");
     assert_snapshot!(world.told(&ran), @"
     crew: not committed here, and left out of crew's commits until the agent changes it: mine, secret, staged, theirs

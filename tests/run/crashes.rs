@@ -4,8 +4,8 @@
 use rustix::process::Signal;
 
 use super::{CLAIM, HANG, WORK, World};
-use crate::child::Running;
 use crate::sandbox::{DEADLINE, Sandbox, poll_until};
+use crate::spawned::Running;
 
 const CRASH: &str = "echo Thinking.; kill -KILL $$";
 

@@ -4,8 +4,8 @@
 use rustix::process::Signal;
 
 use super::{CLAIM, HANG, WORK, World};
-use crate::child::Running;
 use crate::sandbox::{DEADLINE, Sandbox, crew, poll_until};
+use crate::spawned::Running;
 
 /// Adds one file, deletes another, and then hangs.
 fn half() -> String {

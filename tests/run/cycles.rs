@@ -12,8 +12,8 @@ use serde_json::Value;
 use super::World;
 use super::full_disk::may_mount;
 use super::kills::Dice;
-use crate::child::{Ran, Running};
 use crate::sandbox::{DEADLINE, Sandbox, poll_until};
+use crate::spawned::{Ran, Running};
 
 const CYCLES: u64 = 60;
 /// Every cycle of this number meets a full disk.

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::World;
 use super::claude::{answer, limited};
-use crate::child::Ran;
 use crate::door::reported;
 use crate::sandbox::{DEADLINE, poll_until};
+use crate::spawned::Ran;
 
 pub(super) const SETTINGS: &str = "agents.second.command = [\"second\"]\nagents.second.output = \"codex\"\n\
     agents.second.login = [\"login\", \"status\"]\n";

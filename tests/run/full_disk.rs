@@ -4,8 +4,8 @@
 use std::process::Command;
 
 use super::World;
-use crate::child::{Ran, Running};
 use crate::sandbox::{DEADLINE, Sandbox};
+use crate::spawned::{Ran, Running};
 
 /// A step that fills the disk to its last byte, says so, and continues for a while.
 const FILL: &str = "echo filling; dd if=/dev/zero of=\"$CREW_HOME/fill\" bs=64k 2> /dev/null; \

@@ -4,8 +4,8 @@
 use insta::assert_snapshot;
 
 use super::{HANG, WORK, World};
-use crate::child::Ran;
 use crate::sandbox::{Sandbox, write_executable};
+use crate::spawned::Ran;
 
 const IDLE: &str = "echo Thinking.";
 

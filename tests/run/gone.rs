@@ -5,8 +5,8 @@ use insta::assert_snapshot;
 use rustix::process::Signal;
 
 use super::{CLAIM, HANG, WORK, World};
-use crate::child::Running;
 use crate::sandbox::{DEADLINE, Sandbox, crew};
+use crate::spawned::Running;
 
 #[test]
 fn a_start_points_out_an_interrupted_loop() {
@@ -67,7 +67,7 @@ fn a_folder_that_disappears_blocks_the_run_at_its_next_iteration() {
 }
 
 #[test]
-fn a_loop_whose_agent_is_gone_is_not_resumed() {
+fn a_loop_whose_agent_is_no_longer_installed_is_not_resumed() {
     let world = World::of(Sandbox::new(), &[HANG]);
     world.interrupted(&["run", "Do it"]);
     std::fs::remove_file(world.sandbox.root().join("bin/agent")).unwrap();

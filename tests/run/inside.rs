@@ -1,8 +1,8 @@
 //! Repositories inside the working tree, and what cannot be recorded at the start.
 
 use super::{WORK, World};
-use crate::child::Running;
 use crate::sandbox::DEADLINE;
+use crate::spawned::Running;
 
 /// A submodule `lib` of a repository beside the world's own.
 fn add_a_submodule(world: &World) {

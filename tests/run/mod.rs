@@ -21,6 +21,7 @@ mod daemons;
 mod examples;
 mod exits;
 mod fallback;
+mod final_pages;
 mod first_day;
 #[cfg(target_os = "linux")]
 mod full_disk;
@@ -33,7 +34,6 @@ mod limits;
 mod live;
 mod log;
 mod logins;
-mod mornings;
 mod moves;
 #[cfg(target_os = "linux")]
 mod notices;
@@ -66,8 +66,8 @@ use std::path::{Path, PathBuf};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::child::{Ran, Running};
 use crate::sandbox::{DEADLINE, Sandbox, poll_until};
+use crate::spawned::{Ran, Running};
 use crate::tidy::pattern;
 
 /// An agent's step that changes a file and claims nothing.

@@ -1,8 +1,8 @@
 //! What a run sends to its terminal beside text: notices, and none where no person reads.
 
 use super::{CLAIM, WORK, World};
-use crate::child::{Ran, Running};
 use crate::sandbox::{DEADLINE, crew};
+use crate::spawned::{Ran, Running};
 
 /// How a notice, and a title, begin.
 const CODES: [&str; 3] = ["\u{1b}]2;", "\u{1b}]9;", "\u{1b}]777;"];

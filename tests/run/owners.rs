@@ -9,8 +9,8 @@ use rustix::process::{Pid, test_kill_process};
 use serde_json::Value;
 
 use super::{CLAIM, HANG, WORK, World};
-use crate::child::Running;
 use crate::sandbox::{DEADLINE, crew, poll_until, write_executable};
+use crate::spawned::Running;
 
 /// A step that waits for the test.
 const WAIT: &str = "echo Waiting.; touch \"$notes/hangs\"; \
@@ -141,7 +141,7 @@ fn a_resume_waits_for_the_crew_of_a_pause_and_continues() {
 }
 
 #[test]
-fn nothing_begins_while_a_crew_still_commits_for_an_ended_loop() {
+fn nothing_begins_while_another_process_still_commits_for_an_ended_loop() {
     let world = World::new(&[WORK]);
     world.hold_up_commits();
     let running = world.sandbox.start_crew(&["run", "make it", "-n", "1", "--commit"]);

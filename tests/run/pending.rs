@@ -5,8 +5,8 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::{CLAIM, WORK, World};
-use crate::child::{Ran, Running};
 use crate::sandbox::{DEADLINE, Sandbox};
+use crate::spawned::{Ran, Running};
 
 /// An agent's step that changes a file and claims that all is done.
 const DONE: &str = "echo right >> work.txt; echo '<promise>COMPLETE</promise>'";
@@ -143,7 +143,7 @@ fn a_commit_pending_on_another_branch_stays_pending() {
 }
 
 #[test]
-fn locks_of_a_killed_git_are_removed_by_the_crew_that_finds_them() {
+fn locks_left_by_a_killed_git_process_are_removed() {
     let lock = "touch .git/HEAD.lock .git/index.lock .git/refs/heads/main.lock .git/config.lock";
     let world = killing_at("update-ref", lock, &[DONE]);
     world.is_killed(&RUN);

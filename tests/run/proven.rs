@@ -305,7 +305,7 @@ fn a_proof_run_leaves_the_working_tree_and_git_unchanged() {
     assert!(again.stdout.contains("proven: `python3"), "{again:#?}");
     let mut after = world.sandbox.command("sh");
     after.args(["-c", &format!("{HASHES}; git worktree list")]);
-    let after = crate::child::Running::start(after, None).wait(DEADLINE).success();
+    let after = crate::spawned::Running::start(after, None).wait(DEADLINE).success();
     let before = std::fs::read_to_string(world.note("before")).unwrap();
     assert!(before.contains("./.git/index") && before.contains("stash"), "{before}");
     let differing: Vec<&str> = after.lines().filter(|line| !before.contains(line)).collect();

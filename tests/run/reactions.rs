@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 use rustix::process::Signal;
 
 use super::{CLAIM, HANG, WORK, World};
-use crate::child::Ran;
 use crate::sandbox::{DEADLINE, poll_until};
+use crate::spawned::Ran;
 
 /// A world whose user reacts with these lines of settings; `NOTES` in them is the folder of notes.
 fn world(steps: &[&str], on: &str) -> World {

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::World;
 use super::claude::{answer, filling};
-use crate::child::Ran;
 use crate::sandbox::crew;
+use crate::spawned::Ran;
 
 const TOLD: &str = "iteration 2 filled 86% of its context: the next prompt has the handoff page";
 const WHY: &str = "The last iteration used 86% of its context, so here is the whole page. From ";

@@ -121,7 +121,7 @@ fn a_crew_started_by_a_hook_of_another_repository_works_in_its_own() {
         .env("GIT_DIR", &outer)
         .env("GIT_WORK_TREE", world.sandbox.root())
         .env("GIT_INDEX_FILE", outer.join("index"));
-    let ran = crate::child::Running::start(command, None).wait(crate::sandbox::DEADLINE);
+    let ran = crate::spawned::Running::start(command, None).wait(crate::sandbox::DEADLINE);
     assert_eq!(ran.code(), 10, "{ran:#?}");
     assert_eq!(world.committed(), ["work.txt"]);
     assert_eq!(contents(&outer), before);
@@ -218,7 +218,7 @@ fn linked_working_trees_and_submodules_are_checkouts_like_any_other() {
     for folder in [tree, root.join("above/sub")] {
         let mut command = world.sandbox.command(world.sandbox.build().path());
         command.args(["run", "write lines", "-n", "2", "--commit"]).current_dir(&folder);
-        let ran = crate::child::Running::start(command, None).wait(crate::sandbox::DEADLINE);
+        let ran = crate::spawned::Running::start(command, None).wait(crate::sandbox::DEADLINE);
         assert_eq!(ran.code(), 10, "{ran:#?}");
         let folder = folder.display().to_string();
         let log = world.sandbox.git(&["-C", &folder, "log", "--format=%s"]);
@@ -293,7 +293,7 @@ fn ten_runs_that_damage_their_repositories_leave_the_parent_unchanged() {
             command
                 .args(["run", "write lines", "-n", "3", "--commit", "--agent-cmd", agent])
                 .current_dir(outer.join(tree));
-            crate::child::Running::start(command, None)
+            crate::spawned::Running::start(command, None)
         })
         .collect();
     for (run, (_, when)) in runs.into_iter().zip(&trees) {

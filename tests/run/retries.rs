@@ -4,8 +4,8 @@
 use serde_json::json;
 
 use super::World;
-use crate::child::Running;
 use crate::sandbox::poll_until;
+use crate::spawned::Running;
 
 /// A world whose agent prints events of this dialect.
 fn of(dialect: &str, steps: &[&str]) -> World {

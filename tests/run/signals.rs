@@ -8,9 +8,9 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use super::{CLAIM, HANG, WORK, World};
-use crate::child::{Ran, Running};
 use crate::door::tested::{ONE_FAILS, SOME_PASS};
 use crate::sandbox::{DEADLINE, Sandbox, crew, poll_until};
+use crate::spawned::{Ran, Running};
 
 /// Starts crew, and sends it a signal when the note `ready` is there.
 #[track_caller]

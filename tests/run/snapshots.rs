@@ -36,7 +36,7 @@ fn tree(world: &World) -> String {
 fn shell(folder: &Path, script: &str) -> String {
     let mut command = Command::new("sh");
     command.args(["-c", script]).current_dir(folder);
-    crate::child::Running::start(command, None).wait(DEADLINE).success()
+    crate::spawned::Running::start(command, None).wait(DEADLINE).success()
 }
 
 #[test]

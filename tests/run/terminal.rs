@@ -2,8 +2,8 @@
 //! there for a password, or writes into what a person reads.
 
 use super::{CLAIM, HANG, World};
-use crate::child::{Ran, Running};
 use crate::sandbox::{DEADLINE, Sandbox, crew};
+use crate::spawned::{Ran, Running};
 
 /// Runs crew at a terminal where this is typed.
 fn at_a_terminal(world: &World, words: &str, typed: &str) -> Ran {

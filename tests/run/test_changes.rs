@@ -4,8 +4,8 @@
 use serde_json::json;
 
 use super::{CLAIM, World};
-use crate::lanes::in_lanes;
 use crate::sandbox::DEADLINE;
+use crate::side_by_side::in_lanes;
 
 /// One ending.
 struct Row {
@@ -296,7 +296,7 @@ fn the_original_checks_run_in_a_folder_of_their_own() {
     std::fs::create_dir_all(&places).unwrap();
     let mut run = world.sandbox.command(world.sandbox.build().path());
     run.args(["run", "Do it", "-n", "1", "--verify", "sh check.sh"]).env("PLACES", &places);
-    let ran = crate::child::Running::start(run, None).wait(DEADLINE);
+    let ran = crate::spawned::Running::start(run, None).wait(DEADLINE);
     assert_eq!(ran.code(), 0, "{ran:#?}");
     let mut found: Vec<String> = std::fs::read_dir(&places)
         .unwrap()

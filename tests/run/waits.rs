@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::claude::{answer, limited};
 use super::{HANG, WORK, World};
-use crate::child::Running;
 use crate::sandbox::{DEADLINE, poll_until};
+use crate::spawned::Running;
 
 /// Starts a run and returns it when it waits.
 #[track_caller]

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::World;
 use super::claude::{answer, limited};
-use crate::child::Running;
 use crate::sandbox::{DEADLINE, poll_until, poll_within};
+use crate::spawned::Running;
 
 /// How far apart two loops return.
 const APART: f64 = 20.0;
@@ -166,14 +166,14 @@ fn come_back(others: usize, seconds: u32) {
 
 #[test]
 #[ignore = "long"]
-fn loops_of_one_account_wait_for_a_limit_that_one_of_them_met_and_return_one_by_one() {
+fn loops_of_an_account_wait_for_its_usage_limit_and_return_one_by_one() {
     come_back(3, 8);
 }
 
 /// It takes seven and a half minutes.
 #[test]
 #[ignore = "long"]
-fn twenty_loops_wait_for_a_limit_that_one_of_them_met_and_return_one_by_one() {
+fn twenty_loops_wait_for_a_usage_limit_and_return_one_by_one() {
     if std::env::var("CREW_LONG_WAIT").as_deref() == Ok("1") {
         come_back(19, 40);
     } else {

@@ -4,8 +4,8 @@ use super::World;
 use super::claude::{answer, failed_with};
 use super::client::{assert_repeated, client};
 use crate::client::{Api, Installed, Reply, with_client};
-use crate::lanes::side_by_side;
 use crate::sandbox::{Sandbox, poll_within};
+use crate::side_by_side::side_by_side;
 use crate::words::{OVER_WITHIN, assert_waits_for, limit_in_words, soon};
 
 #[test]

@@ -6,8 +6,8 @@ mod trusted;
 
 use serde_json::{Value, json};
 
-use crate::child::Ran;
 use crate::sandbox::Sandbox;
+use crate::spawned::Ran;
 
 /// Types `/crew:loop ARGUMENTS` and returns the client's answer.
 #[track_caller]

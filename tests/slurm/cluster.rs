@@ -11,9 +11,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::processes::{Daemon, end, with};
-use crate::child::Running;
 use crate::client::say;
 use crate::sandbox::{DEADLINE, Sandbox, poll_until, poll_within};
+use crate::spawned::Running;
 
 const NODES: [&str; 2] = ["n1", "n2"];
 /// What has to be on this machine, with the system's own folders for programs.

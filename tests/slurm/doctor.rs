@@ -5,8 +5,8 @@ use std::os::unix::fs::symlink;
 use std::process::Command;
 
 use super::{Sshd, with_cluster};
-use crate::child::{Ran, Running};
 use crate::sandbox::{DEADLINE, Sandbox, write_executable};
+use crate::spawned::{Ran, Running};
 
 /// A doctor for a repository with a remote, of which `base` is the address of the agent's service.
 fn doctor(sandbox: &Sandbox, base: &str, change: impl FnOnce(&mut Command)) -> Ran {

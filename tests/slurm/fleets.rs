@@ -12,8 +12,8 @@ use serde_json::Value;
 use super::cluster::{Job, program};
 use super::processes::with;
 use super::{Cluster, Sshd, is_skipped, sshd, with_cluster};
-use crate::child::{Ran, Running};
 use crate::sandbox::{Sandbox, poll_within, write_executable};
+use crate::spawned::{Ran, Running};
 
 /// The longest that a fleet on the cluster may take: a lost node is noticed after 20 s, and its job
 /// is held back for some more.

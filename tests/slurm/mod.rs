@@ -7,9 +7,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::child::Running;
 use crate::client::say;
 use crate::sandbox::{DEADLINE, Sandbox, poll_until, write_executable};
+use crate::spawned::Running;
 
 mod cluster;
 mod doctor;

@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-use crate::child::in_new_session;
 use crate::sandbox::poll_until;
+use crate::spawned::in_new_session;
 
 /// A program that stays in the foreground, in a session of its own. Dropping it kills its group.
 #[derive(Debug)]

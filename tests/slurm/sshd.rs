@@ -7,8 +7,8 @@ use std::process::Command;
 
 use super::cluster::{free_ports, program};
 use super::processes::{Daemon, end, with_descendants};
-use crate::child::Running;
 use crate::sandbox::{DEADLINE, Sandbox, poll_until};
+use crate::spawned::Running;
 
 /// What has to be on this machine. A login shell there is bash, whatever the account's own is.
 const PROGRAMS: [&str; 4] = ["sshd", "ssh", "ssh-keygen", "bash"];

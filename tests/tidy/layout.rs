@@ -43,7 +43,7 @@ fn a_folder_has_at_most_fifteen_files() {
 }
 
 #[test]
-fn a_mod_file_holds_declarations_only() {
+fn a_mod_file_contains_only_declarations() {
     let code = pattern(
         r"(?m)^(?:pub(?:\(\w+\))? )?(?:const |async |unsafe )*(?:fn|struct|enum|union|impl|const|static|trait|type|macro_rules)\b",
     );

@@ -193,7 +193,7 @@ fn every_path_in_the_recipes_exists() {
 }
 
 #[test]
-fn the_readme_has_each_command_that_ci_takes_from_it() {
+fn the_readme_has_every_command_that_ci_reads_from_it() {
     let (readme, script) = (read("README.md"), read(".ci/run"));
     let starts = found(r#"=\$\(readme "([^"]+)"\)"#, &script);
     assert!(!starts.is_empty(), ".ci/run takes no command from README.md");

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{found, is_in_the_product, none, pattern, product_source, read, source};
-use crate::child::Running;
 use crate::sandbox::{DEADLINE, checkout};
+use crate::spawned::Running;
 
 /// Features of shared crates that only tests have, and why the product does not need them.
 const ONLY_IN_TESTS: [(&str, &[&str], &str); 2] = [

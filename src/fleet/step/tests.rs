@@ -34,7 +34,7 @@ fn a_start(number: u32) -> FleetEvent {
 }
 
 #[test]
-fn a_task_whose_process_is_gone_three_times_in_a_row_ends_even_across_restarts() {
+fn a_task_whose_process_disappears_three_times_in_a_row_ends_even_across_restarts() {
     let mut bench = Bench::new(LandingMode::No, vec![("a", a_running_task())]);
     bench.step(a_loss(1));
     bench.step(a_start(1));
@@ -62,7 +62,7 @@ fn a_task_whose_process_is_gone_three_times_in_a_row_ends_even_across_restarts()
 }
 
 #[test]
-fn an_attempt_that_fails_or_is_interrupted_again_and_again_is_not_called_gone() {
+fn an_attempt_that_fails_or_is_interrupted_repeatedly_does_not_count_as_disappeared() {
     let failed = || AttemptEnd::Failed {
         reason: TaskReason::Failed("the remote is out of reach".to_owned()),
         needs_person: false,

@@ -318,7 +318,7 @@ fn the_record_at_the_remote_contains_nothing_local_to_this_machine() {
 }
 
 #[test]
-fn requests_are_read_in_order_and_unreadable_ones_are_set_aside() {
+fn requests_are_read_in_order_and_unreadable_ones_are_moved_aside() {
     let yard = Yard::new();
     let home = yard.home("home");
     let pause = FleetRequest::Task(TaskRequest::Pause { now: true });

@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use super::Soak;
 use super::model::Standing;
-use crate::child::Running;
 use crate::door::OTHER_SESSION;
 use crate::door::crashes::points;
 use crate::sandbox::DEADLINE;
+use crate::spawned::Running;
 
 type Fault = (&'static str, fn(&mut Soak));
 

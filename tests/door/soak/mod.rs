@@ -15,10 +15,10 @@ use serde_json::Value;
 use self::faults::FAULTS;
 use self::model::{Check, Model, Said, Standing, Terms, Turn};
 use super::{Answer, Dice, Door, Event, kept, replay, reported};
-use crate::child::Ran;
 use crate::client::say;
-use crate::lanes::side_by_side;
 use crate::sandbox::Sandbox;
+use crate::side_by_side::side_by_side;
+use crate::spawned::Ran;
 
 const BOUNDARIES: u64 = 300;
 /// Worlds side by side, because a hook waits for the disk most of its time. Each has the next seed.

@@ -7,8 +7,8 @@ use rustix::process::{Signal, kill_process};
 
 use super::model::Standing;
 use super::{Answer, Event, Soak};
-use crate::child::{Ran, Running};
 use crate::sandbox::DEADLINE;
+use crate::spawned::{Ran, Running};
 
 /// How long a lid was closed, in milliseconds.
 const A_NIGHT_MS: &str = "28800000";
