@@ -19,7 +19,7 @@ use crate::spawned::{Ran, Running};
 /// How long a test waits for anything before it fails: a real client on a busy machine takes many
 /// seconds.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
-const POLL: Duration = Duration::from_millis(20);
+pub(crate) const POLL: Duration = Duration::from_millis(20);
 
 #[derive(Debug)]
 pub(crate) struct Sandbox {
@@ -313,7 +313,7 @@ pub(crate) fn poll_until(expected: &str, condition: impl FnMut() -> bool) {
     poll_within(DEADLINE, expected, condition);
 }
 
-/// The same for what takes longer.
+/// Waits up to `limit` until the condition is met.
 #[track_caller]
 pub(crate) fn poll_within(limit: Duration, expected: &str, mut condition: impl FnMut() -> bool) {
     let end = Instant::now() + limit;

@@ -23,12 +23,12 @@ mod verbs;
 mod watch;
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::sandbox::{Sandbox, poll_within};
+use crate::sandbox::{POLL, Sandbox};
 use crate::spawned::{Ran, Running};
 
 /// How long a test waits for a fleet before it fails.
@@ -168,24 +168,33 @@ impl FleetWorld {
         Node { world: self, name }
     }
 
-    /// A file that the agents or the test left for the other.
+    /// A file that the agents or the test left for each other.
     fn note(&self, name: &str) -> PathBuf {
         self.sandbox.root().join("notes").join(name)
     }
 
-    /// Its text; empty if there is none.
+    /// The text of a note; empty if there is none.
     fn noted(&self, name: &str) -> String {
         std::fs::read_to_string(self.note(name)).unwrap_or_default()
     }
 
-    /// What an agent may wait for is there now.
+    /// Leaves a note that an agent waits for.
     pub(crate) fn allow(&self, name: &str) {
         std::fs::write(self.note(name), "").unwrap();
     }
 
+    /// Waits until the condition is met. A failure shows the status page and the agents' log.
     #[track_caller]
     pub(crate) fn until(&self, expected: &str, condition: impl Fn(&Self) -> bool) {
-        poll_within(LONG, expected, || condition(self));
+        let end = Instant::now() + LONG;
+        while !condition(self) {
+            if Instant::now() >= end {
+                let Ran { stdout, stderr, .. } = self.crew(&["fleet", "status"]);
+                let log = self.noted("log");
+                panic!("not seen within {LONG:?}: {expected}\n{stdout}{stderr}agents' log:\n{log}");
+            }
+            std::thread::sleep(POLL);
+        }
     }
 
     /// Waits until an agent has left this note.
@@ -307,7 +316,7 @@ impl FleetWorld {
 }
 
 impl Drop for FleetWorld {
-    /// The attempts of a test that fails would continue without it.
+    /// Ends the attempts of a failed test, which would otherwise continue.
     fn drop(&mut self) {
         if !std::thread::panicking() {
             return;
@@ -323,7 +332,7 @@ impl Drop for FleetWorld {
     }
 }
 
-/// The process that a report names, if that is an attempt still: its id may be another's by now.
+/// The process that a report names, if it is still an attempt: another may have its id by now.
 fn process_of(report: &Value) -> Option<Pid> {
     let pid = i32::try_from(report["process"]["pid"].as_i64()?).ok()?;
     let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
