@@ -41,7 +41,7 @@ fn an_option_of_another_tool_is_answered_with_crews() {
     $ crew ls
     exit 2
     crew: there is no command `ls`
-    hint: did you mean crew status --all? crew --help names all
+    hint: did you mean crew status --all? crew --help lists all
     $ crew help completions
     exit 0
     Print completions for a shell
@@ -61,7 +61,7 @@ fn an_option_of_another_tool_is_answered_with_crews() {
     $ crew stop
     exit 2
     crew: there is no command `stop`
-    hint: did you mean crew pause (after this iteration, --now at once) or crew cancel (ends it; can be resumed)? crew --help names all
+    hint: did you mean crew pause (after this iteration, --now at once) or crew cancel (ends it; can be resumed)? crew --help lists all
     $ crew start
     exit 2
     crew: there is no command `start`
@@ -81,11 +81,11 @@ fn an_option_of_another_tool_is_answered_with_crews() {
     $ crew fix the tests
     exit 2
     crew: there is no command `fix`
-    hint: crew run fix the tests, if it is a task; crew --help names the commands
+    hint: crew run fix the tests, if it is a task; crew --help lists the commands
     $ crew xyz
     exit 2
     crew: there is no command `xyz`
-    hint: crew --help names the commands
+    hint: crew --help lists the commands
     "#);
     assert_eq!(sandbox.crew(&["help"]).success(), sandbox.crew(&["--help"]).success());
     assert_eq!(sandbox.crew(&["version"]).success(), sandbox.crew(&["--version"]).success());
@@ -134,7 +134,7 @@ fn an_invalid_argument_is_explained_in_at_most_two_lines() {
         (&["show", "--raw"], "crew: `--log` is missing\nhint: crew show --log -f\n"),
         (
             &["stats"],
-            "crew: there is no command `stats`\nhint: did you mean crew status? crew --help names all\n",
+            "crew: there is no command `stats`\nhint: did you mean crew status? crew --help lists all\n",
         ),
         (
             &["history", "--limit", "x"],
@@ -182,32 +182,32 @@ fn an_error_after_crew_fleet_names_a_fix_or_the_help_page() {
     for (words, expected) in [
         (
             &["fleet", "WRONG"][..],
-            "crew: there is no command `fleet WRONG`\nhint: crew fleet --help names the commands\n",
+            "crew: there is no command `fleet WRONG`\nhint: crew fleet --help lists the commands\n",
         ),
         (
             &["fleet", "stauts"],
-            "crew: there is no command `fleet stauts`\nhint: did you mean crew fleet status? crew fleet --help names all\n",
+            "crew: there is no command `fleet stauts`\nhint: did you mean crew fleet status? crew fleet --help lists all\n",
         ),
         (
             &["fleet", "stop"],
-            "crew: there is no command `fleet stop`\nhint: did you mean crew pause FLEET (resumed by crew resume FLEET) or crew cancel FLEET (ends it)? crew fleet --help names all\n",
+            "crew: there is no command `fleet stop`\nhint: did you mean crew pause FLEET (resumed by crew resume FLEET) or crew cancel FLEET (ends it)? crew fleet --help lists all\n",
         ),
         (
             &["fleet", "resume"],
-            "crew: there is no command `fleet resume`\nhint: did you mean crew resume FLEET or FLEET/TASK? crew fleet --help names all\n",
+            "crew: there is no command `fleet resume`\nhint: did you mean crew resume FLEET or FLEET/TASK? crew fleet --help lists all\n",
         ),
         (&["fleet", "run"], "crew: `<FOLDER>` is missing\nhint: crew fleet run --help\n"),
         (
             &["fleet", "show"],
-            "crew: there is no command `fleet show`\nhint: did you mean crew show FLEET/TASK? crew fleet --help names all\n",
+            "crew: there is no command `fleet show`\nhint: did you mean crew show FLEET/TASK? crew fleet --help lists all\n",
         ),
         (
             &["fleet", "forget", "shop"],
-            "crew: there is no command `fleet forget`\nhint: did you mean crew fleet clean FLEET? crew fleet --help names all\n",
+            "crew: there is no command `fleet forget`\nhint: did you mean crew fleet clean FLEET? crew fleet --help lists all\n",
         ),
         (
             &["fleet", "cancel", "--task", "a"],
-            "crew: there is no command `fleet cancel`\nhint: did you mean crew cancel FLEET or crew cancel FLEET/TASK? crew fleet --help names all\n",
+            "crew: there is no command `fleet cancel`\nhint: did you mean crew cancel FLEET or crew cancel FLEET/TASK? crew fleet --help lists all\n",
         ),
         (&["fleet", "attempt"], "crew: `<SPEC>` is missing\nhint: crew fleet attempt --help\n"),
         (
@@ -251,8 +251,8 @@ fn a_subcommand_of_another_tool_suggests_crews_if_there_is_one() {
         ("update", None),
         ("upgrade", None),
     ] {
-        let guess = verb.map(|verb| format!("did you mean crew {verb}? crew --help names all"));
-        let hint = guess.unwrap_or_else(|| "crew --help names the commands".to_owned());
+        let guess = verb.map(|verb| format!("did you mean crew {verb}? crew --help lists all"));
+        let hint = guess.unwrap_or_else(|| "crew --help lists the commands".to_owned());
         let expected = format!("crew: there is no command `{word}`\nhint: {hint}\n");
         let ran = sandbox.crew(&[word]);
         assert_eq!((ran.code(), ran.stderr), (2, expected));

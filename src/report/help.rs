@@ -88,7 +88,7 @@ mod tests {
         # max-tokens = 0                 # tokens after which it ends, such as "500k"; 0 = no limit
         # completion-promise = "COMPLETE"  # what the agent says when it is done
         # require = "checked"            # a loop completes only if a check that had failed now passes
-        # test-changes = "report"        # a changed test that failed at the start refuses no end, it only lowers the proof
+        # test-changes = "report"        # a changed test that failed at the start only lowers the proof
         # questions = "defer"            # the agent decides what it would ask; "ask": it waits for you
         # notices = false                # no notices on your terminal
         # prove = "proven"               # before a loop completes, run the checks without its work, to see whether a test fails
@@ -102,7 +102,7 @@ mod tests {
         # timeout = "1h"                 # the longest an iteration may take; 0 = no limit
         # idle-timeout = "15m"           # the longest the agent may be silent while no tool call is open; 0 = no limit
         # delay = "30s"                  # the wait between two iterations
-        # max-turns = 0                  # the most turns of the agent in one iteration; 0 = no limit
+        # max-turns = 0                  # the maximum number of the agent's turns in one iteration; 0 = no limit
         # token-budget = "100k"          # tokens above which a prompt causes a warning; 0 = no limit
         # redline = "80%"                # how full a context may be before a handoff page follows it; 0 = never
         # agent = "claude"

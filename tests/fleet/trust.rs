@@ -53,7 +53,7 @@ fn permissions_that_an_agent_does_not_support_start_nothing() {
     let world = FleetWorld::new(ONE).tasks(&["a", "b"], "").ready();
     let world = world.settings("loop.permissions = \"bypass\"\n");
     let ran = world.run(&[]);
-    let fault = "a.md, b.md: agent fake does not accept --permissions bypass; put its own option into its command\n";
+    let fault = "a.md, b.md: agent fake does not accept --permissions bypass; put the agent's own option into its command\n";
     assert!(ran.code() == 2 && ran.stderr.contains(fault), "{ran:#?}");
     assert_eq!((world.noted("calls"), world.record()), (String::new(), Value::Null));
 }

@@ -162,7 +162,7 @@ fn a_fallback_that_could_never_help_is_refused_and_a_dry_run_shows_a_valid_one()
         (
             "second",
             2,
-            "fallback second cannot be asked for accept-edits\nhint: choose --permissions default",
+            "fallback second does not support --permissions accept-edits\nhint: choose --permissions default",
         ),
     ];
     for (name, code, expected) in table {

@@ -42,8 +42,8 @@ pub use self::turn::Report;
 /// Makes the reader of a dialect's events.
 type NewEvents = fn() -> Box<dyn AgentEvents>;
 
-/// The agents with events of their own, by the name that is also the dialect of other agents that
-/// print the same. The first one is used when none is named.
+/// The agents with their own event format, by name. The name is also the dialect of other agents
+/// that print the same format. The first agent is the default.
 const WITH_EVENTS: [(&str, NewEvents); 6] = [
     ("claude", || Box::<claude::Claude>::default()),
     ("codex", || Box::new(codex::Codex)),
@@ -62,7 +62,7 @@ const ARGUMENT_BYTES_MAX: usize = 128 * 1024 - 1;
 
 /// The placeholder for the command of a check in the argument that allows it.
 const COMMAND: &str = "{check}";
-/// The same, for a rule that takes only commands of plain words, and splits or refuses others.
+/// The same placeholder in a rule that accepts only commands of plain words.
 const WORDS: &str = "{words}";
 
 /// The service of an agent that prints this dialect, if crew knows it.
@@ -143,7 +143,7 @@ pub fn build_launch(
         let Some(option) = &agent.max_turns else {
             return Err(Failure::usage(
                 format!("{who} has no limit on turns"),
-                "take max_turns out of the settings, or bound it by --timeout",
+                "remove max_turns from the settings, or use --timeout as the limit",
             ));
         };
         arguments.extend([option.clone(), run.max_turns.to_string()]);
@@ -220,12 +220,12 @@ fn permission_arguments<'a>(
         }
         return Err(Failure::usage(
             format!("{who} does not accept --permissions {}", asked.label()),
-            "put its own option into its command",
+            "put the agent's own option into its command",
         ));
     }
     let known: Vec<&str> = agent.permissions.keys().map(|kind| kind.label()).collect();
     Err(Failure::usage(
-        format!("{who} cannot be asked for {}", asked.label()),
+        format!("{who} does not support --permissions {}", asked.label()),
         format!("choose --permissions {}", known.join(" or ")),
     ))
 }
@@ -234,15 +234,17 @@ fn permission_arguments<'a>(
 fn check_argument(who: &str, prompt: &str) -> Result<String, Failure> {
     if prompt.len() > ARGUMENT_BYTES_MAX {
         let fault = format!(
-            "the prompt has {} bytes, and {who} takes it as an argument of at most \
+            "the prompt has {} bytes, and {who} accepts it only as an argument of at most \
              {ARGUMENT_BYTES_MAX}",
             prompt.len()
         );
         return Err(Failure::usage(fault, "shorten the task or its context"));
     }
     if prompt.contains('\0') {
-        let fault = format!("the prompt contains a NUL, and {who} takes it as an argument");
-        return Err(Failure::usage(fault, "remove the NUL"));
+        let fault = format!(
+            "the prompt contains a NUL character, and {who} accepts it only as an argument"
+        );
+        return Err(Failure::usage(fault, "remove the NUL character"));
     }
     Ok(prompt.to_owned())
 }

@@ -120,7 +120,7 @@ pub struct ClientVariables {
     /// The one that everything started by the client's agent has: there crew only narrows settings
     /// and limits.
     mark: &'static str,
-    /// All of them, in one text. No child of crew gets them.
+    /// All of its variables, separated by blanks. No child of crew gets them.
     own: &'static str,
     /// Variables that differ between two hooks of one session for no outside reason.
     shifting: &'static [&'static str],
@@ -136,7 +136,7 @@ struct EventFormat {
     read: fn(name: &str, payload: &Value) -> HookEvent,
     /// The answer to the client's event `name`, in the client's format.
     write: fn(name: &str, reply: &Reply) -> Output,
-    /// Adds a notice to an answer, as the codes that the user's terminal takes, if the client
+    /// Adds a notice to an answer, as the codes that the user's terminal accepts, if the client
     /// passes them on.
     notify: fn(output: &mut Output, codes: String),
 }
@@ -242,7 +242,7 @@ pub fn spell_stop(subject: &Loop) -> String {
     format!("crew pause {id}, crew cancel {id}")
 }
 
-/// A text about a loop, with the commands of a terminal in it as they are typed in the session that
+/// Rewrites the terminal commands in a text about a loop as they are typed in the session that
 /// reads it.
 pub fn in_its_session(text: &str, subject: &Loop) -> String {
     if subject.driver() == Driver::Process {

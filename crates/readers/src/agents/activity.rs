@@ -18,12 +18,12 @@ const OUTPUT_BYTES: usize = 256 << 10;
 const SUBJECT_CHARS: usize = 200;
 /// The maximum number of characters in the reason for a failed call.
 const WHY_CHARS: usize = 80;
-/// The longest text shown of one event, in characters.
+/// The maximum number of characters shown of one event.
 const SHOWN_CHARS: usize = 2000;
 /// How much of an agent's output is kept, in bytes: the last part, which has the claim.
 pub(super) const KEPT_BYTES: usize = 256 * 1024;
 
-/// Text that is safe on a person's terminal: bounded and without control sequences.
+/// Makes text safe on a person's terminal: bounded and without control sequences.
 pub(super) fn sanitize_text(text: &str) -> String {
     plain_text(text_start(text.trim_end(), SHOWN_CHARS))
 }
@@ -77,7 +77,7 @@ const NAME_CHARS: usize = 60;
 /// The verbs for tools, each with the names that the agents have for them.
 const TOOLS: &str = include_str!("tools.txt");
 
-/// The verb for a tool; its own name where none is known.
+/// The verb for a tool, or the tool's own name if no verb is known.
 fn tool_verb(tool: &str) -> &str {
     let known = table_rows(TOOLS).find(|(_, names)| is_word_of(names, tool));
     known.map_or_else(|| text_start(tool, NAME_CHARS), |(verb, _)| verb)
@@ -195,7 +195,7 @@ fn lines_of_edit(edit: &Value, (old, new): (&str, &str)) -> Option<(usize, usize
     Some(count_changed_lines(edit[old].as_str().unwrap_or_default(), edit[new].as_str()?))
 }
 
-/// How many lines an edit adds and removes, without those that it keeps at both ends.
+/// How many lines an edit adds and removes, without the lines that it keeps at both ends.
 fn count_changed_lines(old: &str, new: &str) -> (usize, usize) {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();

@@ -143,7 +143,7 @@ impl Claude {
         (self.sums_up, turn.is_unreported) = (Some(true), false);
     }
 
-    /// Takes what the model said, or what the client itself says where `error` names a kind.
+    /// Records what the model said, or what the client itself says where `error` names a kind.
     pub(super) fn take_answer(&mut self, turn: &mut AgentTurn, event: &Value, is_own: bool) {
         let blocks = event.list("/message/content");
         match event.text("/error") {
@@ -216,7 +216,7 @@ impl Claude {
         }
     }
 
-    /// Takes the end of a turn. A client that waits for its background work sends one for each.
+    /// Records the end of a turn. A client that waits for its background work sends one for each.
     fn take_result(&mut self, turn: &mut AgentTurn, result: &Value) {
         for denial in result.list("/permission_denials") {
             turn.note_denial(denial.word("/tool_name"));
@@ -268,7 +268,7 @@ impl Claude {
     }
 }
 
-/// Takes what the model received: the results of its tools.
+/// Records what the model received: the results of its tools.
 fn take_results(turn: &mut AgentTurn, event: &Value, is_own: bool) {
     for block in event.list("/message/content") {
         match block.text("/tool_use_id") {

@@ -82,7 +82,7 @@ fn take_item(turn: &mut AgentTurn, kind: &str, item: &Value) {
     }
 }
 
-/// Takes an error, after which Codex may retry; the following events show whether that succeeded.
+/// Records an error, after which Codex may retry; the following events show whether that succeeded.
 fn take_failure(turn: &mut AgentTurn, message: &str) {
     if message.contains(CUT) {
         turn.end.cut = true;

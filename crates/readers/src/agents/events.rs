@@ -20,7 +20,7 @@ pub(super) trait AgentEvents: fmt::Debug {
     /// Reads an event; `line` is the line that it was parsed from.
     fn take_event(&mut self, turn: &mut AgentTurn, event: &Value, line: &str);
 
-    /// Takes a line of standard output.
+    /// Reads a line of standard output.
     fn take_line(&mut self, turn: &mut AgentTurn, line: &str) {
         match parse_object(line.as_bytes()) {
             Ok(event) => self.take_event(turn, &event, line),
@@ -28,7 +28,7 @@ pub(super) trait AgentEvents: fmt::Debug {
         }
     }
 
-    /// Takes a line of standard error, where some agents say that they wait or why they end.
+    /// Reads a line of standard error, where some agents say that they wait or why they end.
     fn take_error_line(&mut self, _turn: &mut AgentTurn, _line: &str) {}
 
     /// Reads the file in which the agent leaves its usage.
@@ -56,7 +56,7 @@ impl OutputReader {
         Self { turn: AgentTurn::new(name), events }
     }
 
-    /// Takes one line of standard output, without its line break; returns what it means.
+    /// Reads one line of standard output, without its line break; returns what it means.
     pub fn take_line(&mut self, line: &str) -> Vec<Activity> {
         self.events.take_line(&mut self.turn, line);
         self.turn.take_seen()
@@ -67,7 +67,7 @@ impl OutputReader {
         activity::render_steps(&self.take_line(line))
     }
 
-    /// Takes one line of standard error. It is never an event, and may be read late: that an agent
+    /// Reads one line of standard error. It is never an event, and may be read late: that an agent
     /// waits counts only until the next event, and never after the closing one.
     pub fn read_error(&mut self, line: &str) {
         self.events.take_error_line(&mut self.turn, line);

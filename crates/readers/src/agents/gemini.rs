@@ -107,7 +107,7 @@ impl Gemini {
             return turn.close_turn(Ok(()));
         }
         let reason = event.text("/error/message").or(self.last_error.as_deref());
-        let reason = reason.unwrap_or("the agent says no reason");
+        let reason = reason.unwrap_or("the agent gave no reason");
         let status = match event.word("/error/type") {
             "FatalTurnLimitedError" => {
                 turn.end.out_of_turns = true;

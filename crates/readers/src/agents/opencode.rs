@@ -77,7 +77,7 @@ impl AgentEvents for OpenCode {
 }
 
 impl OpenCode {
-    /// Takes a call, which is reported when it is over. A refusal also ends the turn, without an
+    /// Records a call, which is reported when it is over. A refusal also ends the turn, without an
     /// event.
     fn take_tool_use(&mut self, turn: &mut AgentTurn, part: &Value) {
         let (id, state) = (part.word("/callID"), &part["state"]);

@@ -229,7 +229,7 @@ pub struct Service {
     pub login: fn(PathVariable<'_>) -> Option<PathBuf>,
 }
 
-/// The host and port to connect to for a URL: its own, or those of a proxy that variables set.
+/// The host and port to connect to for a URL: its own, or the ones of a proxy that variables set.
 /// `None` for what is not a URL of http or https.
 pub fn resolve_route(
     url: &str,

@@ -153,25 +153,25 @@ fn an_option_that_an_agent_does_not_support_is_refused_with_a_hint() {
             find_agent("codex").unwrap(),
             Auto,
             0,
-            "agent codex cannot be asked for auto: choose --permissions default or accept-edits or bypass",
+            "agent codex does not support --permissions auto: choose --permissions default or accept-edits or bypass",
         ),
         (
             find_agent("cursor-agent").unwrap(),
             AcceptEdits,
             0,
-            "agent cursor-agent cannot be asked for accept-edits: choose --permissions default or auto or bypass",
+            "agent cursor-agent does not support --permissions accept-edits: choose --permissions default or auto or bypass",
         ),
         (
             find_agent("codex").unwrap(),
             Default,
             3,
-            "agent codex has no limit on turns: take max_turns out of the settings, or bound it by --timeout",
+            "agent codex has no limit on turns: remove max_turns from the settings, or use --timeout as the limit",
         ),
         (
             own.clone(),
             Bypass,
             0,
-            "agent mine does not accept --permissions bypass: put its own option into its command",
+            "agent mine does not accept --permissions bypass: put the agent's own option into its command",
         ),
         (empty, Default, 0, "agent mine has no command: write `command = [\"program\", …]`"),
     ];
@@ -283,7 +283,7 @@ fn an_argument_has_no_nul_and_a_length_that_the_system_accepts() {
     assert_eq!(ask(&longest).unwrap().arguments.last().unwrap(), &longest);
     let error = ask(&format!("{longest}x")).unwrap_err().text;
     assert!(error.starts_with("the prompt has 131072 bytes, and agent cursor-agent"), "{error}");
-    assert_eq!(ask("a\0b").unwrap_err().hint.as_deref(), Some("remove the NUL"));
+    assert_eq!(ask("a\0b").unwrap_err().hint.as_deref(), Some("remove the NUL character"));
 }
 
 fn any_line() -> impl Strategy<Value = String> {

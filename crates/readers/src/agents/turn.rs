@@ -98,7 +98,7 @@ pub(super) struct ServiceTrouble {
     /// Its report that it has no login, after which it ends without an event.
     no_login: Option<ServiceFailure>,
     retry: Retry,
-    /// How often in a row it said that it tries again.
+    /// How many times in a row it reported a retry.
     tries: u32,
     /// How many tries in a row met a failure that waiting cannot end.
     tries_in_vain: u32,
@@ -122,7 +122,7 @@ pub(super) struct AgentTurn {
     pub(super) name: String,
     /// What the current line showed.
     seen: Vec<Activity>,
-    /// The last call, while nothing was shown since.
+    /// The last call, if nothing has been shown since.
     last_call: Option<String>,
     pub(super) words: SpokenWords,
     pub(super) open: OpenWork,
@@ -134,7 +134,7 @@ pub(super) struct AgentTurn {
     pub(super) turns: u32,
     /// What was used, as far as it was reported.
     pub(super) usage: Option<Usage>,
-    /// Whether work began whose use was not reported.
+    /// Whether any work began whose usage was not reported.
     pub(super) is_unreported: bool,
 }
 
@@ -173,7 +173,7 @@ impl AgentTurn {
         self.end.context_tokens = self.end.context_tokens.max(Some(tokens.total()));
     }
 
-    /// Takes the tokens of all the work so far, which have no known price.
+    /// Stores the tokens of all the work so far, which have no known price.
     pub(super) fn set_tokens(&mut self, tokens: Tokens) {
         self.usage = Some(Usage::without_price(Some(tokens), &self.name));
         self.is_unreported = false;
@@ -189,7 +189,7 @@ impl AgentTurn {
         usage
     }
 
-    /// Takes the model's words, whole, and shows them.
+    /// Stores the model's complete words and shows them.
     pub(super) fn add_words(&mut self, text: &str) {
         self.finish_words();
         if !text.trim().is_empty() {
@@ -199,7 +199,7 @@ impl AgentTurn {
         }
     }
 
-    /// Takes words as the last ones, without showing them.
+    /// Stores words as the last ones, without showing them.
     pub(super) fn keep_words(&mut self, text: &str) {
         self.words.text = Some(end(text.trim(), KEPT_BYTES).to_owned());
         self.words.are_last = true;
@@ -210,7 +210,7 @@ impl AgentTurn {
         self.words.text.as_deref() == Some(end(text.trim(), KEPT_BYTES))
     }
 
-    /// Takes the next part of the model's words.
+    /// Adds the next part of the model's words.
     pub(super) fn add_part(&mut self, part: &str) {
         self.clear_failure();
         self.words.growing.push_str(end(part, KEPT_BYTES));
@@ -338,20 +338,20 @@ impl AgentTurn {
         self.service.no_login = Some(ServiceFailure::from_status(Some(401), words));
     }
 
-    /// Takes the closing event.
+    /// Records the closing event.
     pub(super) fn close_turn(&mut self, how: Result<(), String>) {
         self.finish_words();
         self.open.clear(Work::Tool);
         self.closing.outcome = Some(how);
     }
 
-    /// Takes a closing event that reports that the service failed for good.
+    /// Records a closing event that reports that the service failed for good.
     pub(super) fn close_with_failure(&mut self, failure: ServiceFailure) {
         self.set_failure(failure);
         self.close_turn(Ok(()));
     }
 
-    /// Takes a closing event that reports that the token limit cut the answer.
+    /// Records a closing event that reports that the token limit truncated the answer.
     pub(super) fn close_cut(&mut self) {
         self.close_turn(Ok(()));
         self.end.cut = true;

@@ -150,7 +150,7 @@ impl<'a> Hook<'a> {
         (self.client.events.write)(&self.name, reply)
     }
 
-    /// Adds a notice to an answer, as the codes that the user's terminal takes, if the client
+    /// Adds a notice to an answer, as the codes that the user's terminal accepts, if the client
     /// passes them on.
     pub fn add_notice(&self, output: &mut Output, codes: String) {
         (self.client.events.notify)(output, codes);

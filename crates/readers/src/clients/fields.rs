@@ -38,10 +38,10 @@ pub fn is_session_id(text: &str) -> bool {
 /// Reads a value by pointers, such as `/message/content`, without trust in its shape: a field of an
 /// unexpected type is absent, so a changed field of a later client does not lose the event.
 pub trait FieldsByPointer {
-    /// The value there.
+    /// The value at this pointer.
     fn at(&self, pointer: &str) -> Option<&Value>;
 
-    /// The text there.
+    /// The string at this pointer.
     fn text(&self, pointer: &str) -> Option<&str> {
         self.at(pointer)?.as_str()
     }
@@ -56,47 +56,47 @@ pub trait FieldsByPointer {
         pointers.iter().find_map(|pointer| self.text(pointer))
     }
 
-    /// The truth value there.
+    /// The boolean at this pointer.
     fn flag(&self, pointer: &str) -> Option<bool> {
         self.at(pointer)?.as_bool()
     }
 
-    /// The number there.
+    /// The number at this pointer.
     fn number(&self, pointer: &str) -> Option<f64> {
         self.at(pointer)?.as_f64()
     }
 
-    /// The members of the object there.
+    /// The members of the object at this pointer.
     fn members(&self, pointer: &str) -> Option<&Map<String, Value>> {
         self.at(pointer)?.as_object()
     }
 
-    /// The items of the list there; empty for anything else.
+    /// The items of the list at this pointer; empty for anything else.
     fn list(&self, pointer: &str) -> &[Value] {
         self.at(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
-    /// The text there; empty where there is none.
+    /// The string at this pointer; empty if there is none.
     fn word(&self, pointer: &str) -> &str {
         self.text(pointer).unwrap_or_default()
     }
 
-    /// Whether this text is there.
+    /// Whether the string at this pointer equals `word`.
     fn is(&self, pointer: &str, word: &str) -> bool {
         self.text(pointer) == Some(word)
     }
 
-    /// The number there as a count: without its fraction, never below zero.
+    /// The number at this pointer as a count: without its fraction, never below zero.
     fn count(&self, pointer: &str) -> u64 {
         self.number(pointer).map_or(0, to_count)
     }
 
-    /// The number there as the exit status of a command.
+    /// The number at this pointer as the exit status of a command.
     fn exit(&self, pointer: &str) -> Option<i64> {
         self.number(pointer).and_then(|code| format!("{code:.0}").parse().ok())
     }
 
-    /// The number there as the status of an HTTP answer.
+    /// The number at this pointer as the status of an HTTP answer.
     fn status(&self, pointer: &str) -> Option<u16> {
         self.number(pointer).and_then(|status| u16::try_from(to_count(status)).ok())
     }

@@ -46,7 +46,7 @@ const BYTES: [(&str, u64); 10] = [
 ];
 
 impl Unit {
-    /// The number of a text.
+    /// The number that a string stands for.
     ///
     /// # Errors
     /// What should have been written instead.
@@ -139,13 +139,13 @@ pub fn to_count(number: f64) -> u64 {
     number as u64
 }
 
-/// The text, if it consists of digits only.
+/// Returns the text if it consists only of digits.
 pub fn all_digits(text: &str) -> Option<&str> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if is_number { Some(text) } else { None }
 }
 
-/// The longest text that is read as a duration, in bytes.
+/// The maximum length in bytes of a string that is read as a duration.
 const MAX_DURATION_BYTES: usize = 64;
 /// The longest duration; a longer one is a typing error.
 const MAX_DURATION: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
@@ -309,7 +309,7 @@ pub fn deserialize_texts<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<Str
 /// pass this character.
 pub const MARK: &str = "\0";
 
-/// A text that is not blank, without its mark.
+/// Reads a string that is not blank, without its mark.
 ///
 /// # Errors
 /// If nothing is left to read.

@@ -1,8 +1,8 @@
 //! The arguments of a command line, which clap reads. The raw text after `/crew:loop` and
 //! `/crew:resume` is first split into words. The task is passed on byte for byte. Outside quotes,
 //! whatever looks like an option is one or is an error. It never becomes text of the task, because
-//! a limit lost that way means an endless loop. Errors have one format: the fault, then a hint. They
-//! repeat the input shortened and without control characters, and suggest the command that was
+//! a limit lost that way means an endless loop. Errors have one format: the fault, then a hint.
+//! They repeat the input shortened and without control characters, and suggest the command that was
 //! probably intended; crew never runs that command, because some commands have effects.
 
 use std::borrow::Cow;
@@ -194,7 +194,7 @@ pub fn options_page() -> String {
     command.help_template("{all-args}").term_width(100).render_help().to_string()
 }
 
-/// The error of clap. `help` names the page to read where nothing better can be said.
+/// Explains an error of clap. `help` names the page to read where nothing better can be said.
 pub fn usage_failure(error: &clap::Error, help: &str) -> Failure {
     let [argument, value] = [ContextKind::InvalidArg, ContextKind::InvalidValue]
         .map(|kind| shorten_text(&render_context(error, kind)));
@@ -248,7 +248,7 @@ fn render_context(error: &clap::Error, kind: ContextKind) -> String {
     }
 }
 
-/// clap's own words, without its summary of the usage.
+/// clap's own message, without its usage summary.
 fn first_part(error: &clap::Error) -> String {
     let page = error.render().to_string();
     let part = page.split("\n\n").next().unwrap_or_default();
@@ -286,12 +286,12 @@ pub fn unknown_command(
         (_, [name]) if procedures.contains(&&**name) => {
             format!("crew run {name} runs that procedure")
         }
-        (Some(similar), _) => format!("did you mean {similar}? crew {path}--help names all"),
+        (Some(similar), _) => format!("did you mean {similar}? crew {path}--help lists all"),
         (None, [_, next, ..]) if path.is_empty() && !next.starts_with('-') => {
             let task = shell_line(&words);
-            format!("crew run {task}, if it is a task; crew --help names the commands")
+            format!("crew run {task}, if it is a task; crew --help lists the commands")
         }
-        (None, _) => format!("crew {path}--help names the commands"),
+        (None, _) => format!("crew {path}--help lists the commands"),
     };
     Some(Failure::usage(format!("there is no command `{path}{}`", shorten_text(word)), hint))
 }

@@ -105,7 +105,7 @@ pub fn find_error(text: &str) -> String {
     text_start(strip_severity(line.unwrap_or("git said nothing")), ERROR_CHARS).to_owned()
 }
 
-/// The index lock that git found taken, except that of a linked working tree.
+/// The index lock that git found taken, unless it is a linked working tree's.
 pub fn taken_lock(text: &str) -> Option<&str> {
     let (before, _) = text.split_once("': File exists")?;
     let (_, path) = before.rsplit_once("Unable to create '")?;

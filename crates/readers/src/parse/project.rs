@@ -27,7 +27,7 @@ const TOOLS: &str = include_str!("project_tools.txt");
 const PYTEST_MARKS: &str = "pytest.ini|conftest.py|tests/conftest.py|pyproject.toml:pytest|setup.cfg:pytest|\
     tox.ini:pytest|requirements.txt:pytest|requirements-dev.txt:pytest";
 
-/// The files of a project, by path; with their text if it is read.
+/// A project's files by path, with their text if it is read.
 type Files = BTreeMap<String, String>;
 
 /// A command that tests the project.
@@ -47,7 +47,7 @@ pub struct Detection {
     others: Vec<DetectedCommand>,
 }
 
-/// The files that are searched for, except those of which only a part of the name is known.
+/// The files that are searched for by their full name.
 pub fn fixed_names() -> impl Iterator<Item = &'static str> {
     words_of(READ).chain(words_of(SEEN))
 }
@@ -123,7 +123,7 @@ fn has_script(package: &str) -> bool {
     lines.iter().filter_map(Value::as_str).any(does_something)
 }
 
-/// The word of the first lock file that is there, in a list of `file:word`.
+/// The word of the first existing lock file in a list of `file:word`.
 fn find_lock<'a>(files: &Files, locks: &'a str) -> Option<&'a str> {
     let mut locks = words_of(locks).filter_map(|lock| lock.split_once(':'));
     locks.find(|(lock, _)| files.contains_key(*lock)).map(|(_, word)| word)

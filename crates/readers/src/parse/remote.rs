@@ -54,8 +54,8 @@ fn parse_lfs_pointer(content: &[u8]) -> Option<LfsFile> {
     if is_id(id) { Some(LfsFile { id: id.to_owned(), bytes }) } else { None }
 }
 
-/// Why a push or a fetch failed, and the message about it. Refs that were refused only because
-/// another one was say nothing.
+/// Why a push or a fetch failed, and the message about it. Skips refs that were refused only
+/// because another ref was.
 pub fn classify_failure(text: &str) -> (GitTrouble, String) {
     let lines = text.lines();
     let lines =
@@ -72,7 +72,7 @@ fn find_rejection(text: &str) -> Option<(GitTrouble, String)> {
     let behind = ["(fetch first)", "(non-fast-forward)", "(stale info)", "but expected"];
     if summary.starts_with("[remote rejected] (non-fast-forward)") {
         let cause =
-            "the remote accepts no rewritten branch: receive.denyNonFastForwards is set there";
+            "the remote rejects rewritten branches: receive.denyNonFastForwards is set there";
         return Some((GitTrouble::Rejected, cause.to_owned()));
     }
     if behind.iter().any(|words| summary.contains(words)) {
@@ -130,7 +130,7 @@ pub(super) fn contains_any(line: &str, words: &str) -> bool {
     words.lines().any(|words| line.contains(words))
 }
 
-/// A text without the user part of its addresses, which may contain a password.
+/// Removes the user part of addresses, which may contain a password.
 pub fn without_secrets(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;

@@ -18,7 +18,7 @@ mod push {
         (
             "remote: error: denying non-fast-forward refs/heads/a (you should pull first)        \nTo file:///r.git\n!\trefs/heads/a:refs/heads/a\t[remote rejected] (non-fast-forward)\nDone\n",
             GitTrouble::Rejected,
-            "the remote accepts no rewritten branch: receive.denyNonFastForwards is set there",
+            "the remote rejects rewritten branches: receive.denyNonFastForwards is set there",
         ),
         (
             "remote: Resolving deltas: 100% (1/1), done.        \nremote: error: GH006: Protected branch update failed for refs/heads/main.        \nremote: error: Changes must be made through a pull request.        \nTo https://host/r.git\n!\trefs/heads/main:refs/heads/main\t[remote rejected] (protected branch hook declined)\nDone\n",

@@ -101,14 +101,14 @@ pub fn check_placeholders(command: &str, known: &[&str]) -> Result<(), String> {
     for Placeholder { name, is_quoted, .. } in find_placeholders(command) {
         match (known.contains(&name), is_quoted) {
             (true, true) => {
-                return Err(format!("take {{{name}}} out of the quotes: crew quotes it itself"));
+                return Err(format!("remove the quotes around {{{name}}}: crew adds its own"));
             }
             (true, false) => has_first |= known.first() == Some(&name),
             // The shell's own braces are mostly quoted, as in awk '{print}'.
             (false, true) => {}
             (false, false) => {
                 return Err(format!(
-                    "there is no {{{name}}}: it accepts {listed}; braces of the shell are quoted"
+                    "unknown placeholder {{{name}}}: expected {listed}; quote braces of the shell"
                 ));
             }
         }
@@ -271,11 +271,11 @@ mod placeholders_tests {
             (r#"a \" {job} \" \' "#, ""),
             ("qstat", "expected a command with {job} in it"),
             ("qstat {name}", "expected a command with {job} in it"),
-            (r#"qstat "{job}""#, "take {job} out of the quotes: crew quotes it itself"),
-            ("sh -c 'qstat {job}'", "take {job} out of the quotes: crew quotes it itself"),
+            (r#"qstat "{job}""#, "remove the quotes around {job}: crew adds its own"),
+            ("sh -c 'qstat {job}'", "remove the quotes around {job}: crew adds its own"),
             (
                 "qstat {jbo}",
-                "there is no {jbo}: it accepts {job} and {name}; braces of the shell are quoted",
+                "unknown placeholder {jbo}: expected {job} and {name}; quote braces of the shell",
             ),
             ("qstat ${job}", "expected a command with {job} in it"),
         ] {

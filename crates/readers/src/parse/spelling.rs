@@ -3,10 +3,10 @@
 
 use engine::text::text_start;
 
-/// How many characters of what was written a message repeats.
+/// The maximum number of characters of the input that a message repeats.
 const MAX_SHOWN_CHARACTERS: usize = 40;
 
-/// What a person wrote, on one line and short.
+/// Shortens what a person wrote to one line without control characters.
 pub fn shorten_text(written: &str) -> String {
     let start = text_start(written, MAX_SHOWN_CHARACTERS);
     let mut shown =

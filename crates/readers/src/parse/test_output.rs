@@ -1,6 +1,6 @@
 //! Reads what test runners print, line by line, so that a log of any length fits. The forms of
 //! their lines are a table (`runners.txt`); `formats.rs` reads runners whose lines need more than
-//! one state. What none of them knows is not a test.
+//! one state. What no runner knows is not a test.
 
 mod formats;
 mod nothing;
@@ -22,7 +22,7 @@ use engine::text::plain_text;
 #[derive(Clone, Copy)]
 struct Line<'a> {
     whole: &'a str,
-    /// The same without its indentation.
+    /// The line without its indentation.
     text: &'a str,
 }
 
@@ -43,7 +43,7 @@ pub struct TestOutput {
 }
 
 impl TestOutput {
-    /// Takes the next line, without its break.
+    /// Reads the next line, without its line break.
     pub fn take_line(&mut self, line: &str) {
         if memchr(b'\x1b', line.as_bytes()).is_some() {
             for line in plain_text(line).lines() {
@@ -111,7 +111,7 @@ impl TestOutput {
         }
     }
 
-    /// What all runners reported together; `None` where none reported a test. A report in XML
+    /// What all runners reported together; `None` if no runner reported a test. A report in XML
     /// counts only alone: it repeats what a runner says in words.
     pub fn report(self) -> Option<TestRun> {
         let reported = self.reported.into_iter();
@@ -220,7 +220,7 @@ fn is_script(head: &str) -> bool {
     is_test && is_name(package) && !script.contains(' ')
 }
 
-/// Whether a text can name a package or a script: it has a letter and no blank.
+/// Whether a string can name a package or a script: it has a letter and no blank.
 fn is_name(text: &str) -> bool {
     text.contains(char::is_alphabetic) && !text.contains(' ')
 }

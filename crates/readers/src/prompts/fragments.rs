@@ -21,7 +21,7 @@ const DEPTH_MAX: usize = 16;
 const BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The maximum number of steps of filling in one template: nested loops could take forever.
 const STEPS_MAX: u64 = 1_000_000;
-/// The maximum number of bytes in a tag, and the most `elif` of a template: the parser needs stack
+/// The maximum number of bytes in a tag, and of `elif` in a template: the parser needs stack
 /// for each operator and each `elif`, and counts neither.
 const TAG_BYTES_MAX: usize = 1024;
 const ELIFS_MAX: usize = 64;
@@ -56,7 +56,7 @@ pub fn find_template(name: &str) -> Result<&'static str, String> {
     })
 }
 
-/// Reads the bounded text of a file that another one includes; a fragment counts as including
+/// Reads the bounded text of a file that another file includes; a fragment counts as including
 /// itself. The error names the file and the cause.
 pub type ReadFile<'a> = &'a dyn Fn(&Path, &Path) -> Result<String, String>;
 
@@ -85,7 +85,7 @@ fn resolve_include(name: &str, includer: &str) -> Result<String, String> {
     Ok(normalize_path(&path).unwrap_or(path).display().to_string())
 }
 
-/// A text, if `includer` may read it; a fragment counts as including itself.
+/// The text of `source`, if `includer` may read it; a fragment counts as including itself.
 fn text_of(source: &str, includer: &str, files: ReadFile<'_>) -> Result<String, String> {
     match built_in_name(source) {
         Some(name) => find_template(name).map(str::to_owned),
@@ -182,7 +182,7 @@ impl Parts {
         open: &mut Vec<String>,
     ) -> Result<(), String> {
         if open.iter().any(|including| including == source) {
-            return Err(format!("{source} includes itself in a circle"));
+            return Err(format!("{source} includes itself"));
         }
         if open.len() > DEPTH_MAX {
             return Err(format!("too many includes: at most {DEPTH_MAX} deep"));
@@ -255,7 +255,7 @@ impl Parts {
     }
 }
 
-/// A fault with its line: the one after the text `before` it.
+/// Renders a fault with its line number; `before` is the text before it.
 fn render_fault(source: &str, before: &str, why: impl Display) -> String {
     format!("{why} (in {source}:{})", before.matches('\n').count() + 1)
 }

@@ -43,7 +43,7 @@ fn render_iterations(procedure: &ProcedureSettings) -> String {
         procedure.terms.value("max-iterations").and_then(|most| Unit::Count.parse_value(most).ok());
     match most {
         None => "the loop's own limit".to_owned(),
-        Some(0) => "no limit of iterations".to_owned(),
+        Some(0) => "no limit on iterations".to_owned(),
         Some(1) => "1 iteration".to_owned(),
         Some(count) => format!("{count} iterations"),
     }
@@ -54,7 +54,7 @@ fn render_iterations(procedure: &ProcedureSettings) -> String {
 pub fn render_page(settings: &Settings, name: &str) -> Option<String> {
     let procedure = &settings.layer().procedures.get(name)?.value;
     let end = if procedure.terms.value("completion-promise") == Some(&Value::Boolean(false)) {
-        "done after its last iteration; no claim is asked for"
+        "done after its last iteration, without a claim"
     } else {
         "done when the agent's claim is believed"
     };
@@ -129,7 +129,7 @@ mod tests {
         The variables of a template:
         ");
         let bootstrap = page("bootstrap").unwrap();
-        assert!(bootstrap.starts_with("bootstrap: learn how the project works and write AGENTS.md\n1 iteration, done after its last iteration; no claim is asked for\n\n## OBSERVE (crew/bootstrap/observe.j2)\n\nGet to know"));
+        assert!(bootstrap.starts_with("bootstrap: learn how the project works and write AGENTS.md\n1 iteration, done after its last iteration, without a claim\n\n## OBSERVE (crew/bootstrap/observe.j2)\n\nGet to know"));
         assert_eq!(page("nightly"), None);
     }
 

@@ -47,7 +47,7 @@ pub fn find_variable(name: &str) -> Result<&'static str, String> {
     let known = table_rows(VARIABLES).map(|(known, _)| known).find(|known| *known == name);
     known.ok_or_else(|| match find_nearest(name, &names) {
         Some(near) => format!("there is no variable `{name}`; did you mean `{near}`?"),
-        None => format!("there is no variable `{name}`; there are {}", names.join(", ")),
+        None => format!("there is no variable `{name}`; the variables are {}", names.join(", ")),
     })
 }
 
@@ -93,7 +93,7 @@ fn fill_value(name: &str, subject: &Loop, known: &PromptInputs<'_>) -> Value {
     bound_text(&text).into()
 }
 
-/// What git printed, without its last line break; empty if it was not asked.
+/// The output of git without its last line break; empty if git was not run.
 fn output_of(printed: Option<&str>) -> String {
     printed.unwrap_or_default().trim_end().to_owned()
 }
@@ -165,7 +165,7 @@ mod tests {
         for (name, expected) in [
             ("git_stat", "there is no variable `git_stat`; did you mean `git_status`?"),
             ("itteration", "there is no variable `itteration`; did you mean `iteration`?"),
-            ("weather", "there is no variable `weather`; there are task, "),
+            ("weather", "there is no variable `weather`; the variables are task, "),
         ] {
             let error = find_variable(name).unwrap_err();
             assert!(error.starts_with(expected), "{error}");

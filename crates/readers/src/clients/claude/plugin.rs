@@ -148,7 +148,8 @@ pub enum NoRoom {
     Taken(String),
 }
 
-/// The settings with a line for `command`; `None` if they have it. An empty text is an empty file.
+/// The settings with a line for `command`; `None` if they have it. An empty string counts as an
+/// empty file.
 pub fn with_line(text: &str, command: &str) -> Result<Option<String>, NoRoom> {
     let ours = status_line_entry(command);
     let entry = format!("\"{KEY}\": {ours}");

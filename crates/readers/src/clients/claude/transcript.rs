@@ -149,8 +149,8 @@ struct LineMessage<'a> {
     model: Value,
     #[serde(default)]
     usage: Value,
-    /// A text or the blocks of the message, of which only a part is kept: a line may hold very many
-    /// values, and in memory each is many times as large as its text.
+    /// The string or the blocks of the message, of which only a part is kept: a line may hold very
+    /// many values, and in memory each is many times as large as its text.
     #[serde(borrow)]
     content: Option<&'a RawValue>,
 }
@@ -166,7 +166,7 @@ fn line_of<'line>(kind: &str, line: &'line str) -> Option<Line<'line>> {
     serde_json::from_slice(line.as_bytes()).ok().filter(|line: &Line<'_>| line.kind == kind)
 }
 
-/// The kind of a content that is one text, which the client writes only for the user.
+/// The kind of content that is one string, which the client writes only for the user.
 const PLAIN: &str = "plain";
 
 /// The blocks of a line; a plain string is one block.

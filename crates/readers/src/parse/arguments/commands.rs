@@ -175,7 +175,7 @@ pub struct ResumeArgs {
     /// Ignore .claude/crew.toml
     #[arg(long, help_heading = START)]
     pub no_project: bool,
-    /// End the wait of a running loop: it tries at once
+    /// End a running loop's wait: it tries at once
     ///
     /// Enter at its terminal does too.
     #[arg(long, help_heading = START, conflicts_with = "accept_test_changes")]
@@ -193,7 +193,7 @@ impl LoopArgs {
 }
 
 impl RunOptions {
-    /// The agent's extra arguments; an empty list removes those of a loop.
+    /// The agent's extra arguments; an empty list removes the loop's own.
     pub fn agent_words(&self) -> Option<Vec<String>> {
         let words = self.words.as_ref()?.iter().filter(|word| *word != MARK);
         Some(words.cloned().collect())
@@ -299,8 +299,8 @@ pub enum FleetCommand {
     Status(FleetStatusArgs),
     /// Remove the branches, refs and clones of tasks that are over
     ///
-    /// It takes the tasks that landed, were cancelled or were given up. Work that is nowhere else
-    /// stays.
+    /// This covers tasks that landed, were cancelled or were given up. Work that exists nowhere
+    /// else stays.
     #[command(after_help = "Examples:\n  crew fleet clean\n  crew fleet clean billing --yes")]
     Clean(FleetCleanArgs),
     /// Make one attempt at a task, as an executor does
@@ -317,7 +317,7 @@ pub enum FleetCommand {
 pub struct FleetCleanArgs {
     /// The fleet's name; if absent, this repository's newest
     ///
-    /// Outside a repository the only one.
+    /// Outside a repository, the only one.
     #[arg(value_name = "FLEET")]
     fleet: Option<String>,
     /// Remove the listed items without asking
@@ -353,7 +353,7 @@ pub struct FleetRunArgs {
     pub land: Option<LandingMode>,
     /// What runs them: local, slurm, slurm:HOST, or NAME
     ///
-    /// slurm:HOST by ssh to its login node; NAME is that of an [executor.NAME] in your settings.
+    /// slurm:HOST by ssh to its login node; NAME is an [executor.NAME] in your settings.
     #[arg(long, value_name = "EXECUTOR", value_parser = parse_executor)]
     pub on: Option<String>,
     /// Take over the fleet from a lost coordinator
@@ -380,7 +380,7 @@ pub struct FleetRunArgs {
 pub struct FleetStatusArgs {
     /// The fleet's name; if absent, this repository's newest
     ///
-    /// Outside a repository the only one.
+    /// Outside a repository, the only one.
     #[arg(value_name = "FLEET")]
     pub fleet: Option<String>,
     /// Print JSON, for programs; the object has a "schema"
@@ -391,8 +391,8 @@ pub struct FleetStatusArgs {
     pub watch: bool,
 }
 
-/// Reads what runs the jobs of a fleet. The start finds out whether the user's settings have an
-/// executor of this name.
+/// Reads what runs the jobs of a fleet. Whether the user's settings have an executor of this name
+/// is checked at the start.
 fn parse_executor(text: &str) -> Result<String, &'static str> {
     if parse_cluster(text).is_ok() || (is_branch(text) && !text.contains(':')) {
         Ok(text.to_owned())
@@ -410,12 +410,12 @@ fn parse_landing(text: &str) -> Result<LandingMode, &'static str> {
     }
 }
 
-/// Reads a whole number of things.
+/// Reads a whole number.
 pub fn parse_count(text: &str) -> Result<u32, String> {
     Unit::Count.parse_text(text).map(clamp_to_u32)
 }
 
-/// A count of at least one.
+/// Reads a count of at least one.
 pub(super) fn parse_nonzero(text: &str) -> Result<u32, String> {
     let number = parse_count(text)?;
     if number == 0 { Err("at least 1".to_owned()) } else { Ok(number) }

@@ -16,7 +16,7 @@ use engine::failure::Failure;
 /// The name of the command these arguments follow.
 const COMMAND: &str = "/crew:loop";
 
-/// Whether a token begins here that is not text of the task.
+/// Whether the text begins with an option, not with text of the task.
 pub(super) fn is_option(text: &str) -> bool {
     if let Some(name) = text.strip_prefix('-') {
         let name = name.strip_prefix('-').unwrap_or(name);
@@ -244,7 +244,8 @@ fn closing_quote(text: &str, quote: char) -> Option<usize> {
     })
 }
 
-/// A quoted text without its escapes. A backslash is literal, except before the enclosing quote.
+/// Removes the escapes from a quoted string. A backslash is literal, except before the enclosing
+/// quote.
 fn unescape_quotes(text: &str, quote: char) -> String {
     text.replace(&format!("\\{quote}"), quote.encode_utf8(&mut [0; 4]))
 }

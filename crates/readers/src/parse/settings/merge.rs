@@ -123,13 +123,13 @@ impl fmt::Display for AgentEntry {
     }
 }
 
-/// One `[executor.NAME]`: three commands of the shell that hand the jobs of a fleet to another
+/// One `[executor.NAME]`: three shell commands that hand the jobs of a fleet to another
 /// system. [`crate::parse::shell_command`] has been checked in each.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecutorEntry {
-    /// Takes `{script}` and `{name}`, and prints the id of the new job.
+    /// Contains `{script}` and `{name}`, and prints the id of the new job.
     pub submit: String,
-    /// Takes `{job}`, and prints where it is, in a word.
+    /// Contains `{job}`, and prints the job's state as one word.
     pub status: String,
     /// Ends the job `{job}`.
     pub cancel: String,
@@ -142,7 +142,7 @@ pub struct ExecutorEntry {
 pub struct ProcedureSettings {
     /// Its purpose, in one line.
     pub description: Option<String>,
-    /// The phases that are not empty; each replaces that of a lower tier.
+    /// The phases that are not empty; each replaces a lower tier's phase.
     pub recipe: Recipe,
     /// Only keys that `[loop]` may have.
     pub terms: Layer,
@@ -206,7 +206,7 @@ impl Settings {
         }
     }
 
-    /// The promise of a task that names none; `None` if no claim is asked for.
+    /// The promise of a task that does not name one; `None` if no claim is needed.
     pub fn default_promise(&self) -> Option<Promise> {
         match &self.options.terms.completion_promise {
             Some(OrOff::On(promise)) => Some(promise.clone()),
@@ -334,7 +334,7 @@ impl Layer {
             let limit = variant_name(limit);
             return Err(Failure::new(
                 "`+` adds to the limit of a loop that exists",
-                format!("a start takes the limit itself: --{limit}"),
+                format!("to start a loop, give the limit itself: --{limit}"),
             ));
         }
         let all = toml::Table::try_from(options)
@@ -408,7 +408,7 @@ fn merge_maps<K: Ord + Clone, V: Clone>(
     both.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-/// For each kind, the items of the upper list if it has any, else those of the lower list.
+/// Returns, for each kind, the items of the upper list, or of the lower list if the upper has none.
 fn by_kind<K: PartialEq, V: Clone>(
     kinds: &[K],
     upper: &[Sourced<V>],
@@ -424,7 +424,7 @@ fn by_kind<K: PartialEq, V: Clone>(
     chosen
 }
 
-/// Merges typed checks with those of the files, by role; a check that is in both is kept as typed.
+/// Merges typed checks with checks from files, by role; a check in both is kept as typed.
 fn merge_checks(typed: &[Sourced<Check>], of_files: Vec<Sourced<Check>>) -> Vec<Sourced<Check>> {
     let more = of_files.into_iter().filter(|check| {
         let (role, run) = (check.value.role, &check.value.run);

@@ -59,7 +59,7 @@ pub struct LimitOptions {
     pub max_iterations: Option<Limit<{ Unit::Count as usize }>>,
     /// At most D: 90m, 12h (12h; 0 = no limit)
     ///
-    /// Sleep of the machine does not count.
+    /// Time when the machine sleeps does not count.
     #[arg(long, value_name = "D")]
     pub max_duration: Option<Limit<{ Unit::Seconds as usize }>>,
     /// At most this many dollars: 5, 2.50 (0 = no limit)
@@ -140,8 +140,8 @@ pub struct TermOptions {
     pub no_promise: bool,
     /// If tests changed: refuse the claim, or report
     ///
-    /// It is about a test that failed at the start and, unchanged, still fails. report only lowers
-    /// the proof.
+    /// This concerns a test that failed at the start and, unchanged, still fails. report only
+    /// lowers the proof.
     #[arg(long, value_name = "MODE", help_heading = CLAIMS, hide_possible_values = true)]
     #[arg(value_parser = one_of(TestChanges::ALL))]
     pub test_changes: Option<TestChanges>,
@@ -161,7 +161,7 @@ pub struct ProcessOptions {
     /// The agent's name: one that crew knows, or yours
     #[arg(long, value_name = "NAME", value_parser = parse_text)]
     agent: Option<String>,
-    /// Who takes over at a limit of its account
+    /// Who takes over when its account is at a limit
     #[arg(long, value_name = "NAME[,NAME]", value_delimiter = ',', value_parser = parse_text)]
     #[serde(deserialize_with = "deserialize_texts", skip_serializing_if = "Vec::is_empty")]
     fallback: Vec<String>,
@@ -195,7 +195,7 @@ pub struct ProcessOptions {
     #[arg(long, help_heading = GIT)]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     push: bool,
-    /// Rebase onto BRANCH before an iteration, when it moved
+    /// Rebase onto BRANCH before an iteration if it has moved
     #[arg(long, value_name = "BRANCH", help_heading = GIT)]
     rebase: Option<OrOff<String>>,
 }
@@ -258,7 +258,7 @@ fn deserialize_required<'de, D: Deserializer<'de>>(source: D) -> Result<Option<P
     Ok(Some(proof))
 }
 
-/// A parser of the words for these variants.
+/// Returns a parser of the words for these variants.
 pub fn one_of<T: Serialize + Copy + Send + Sync + 'static, const N: usize>(
     all: [T; N],
 ) -> impl TypedValueParser<Value = T> {

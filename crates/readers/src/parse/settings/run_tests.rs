@@ -405,11 +405,11 @@ fn an_executor_has_three_commands_each_with_its_own_placeholders() {
         Err(faults) => faults,
     });
     assert_snapshot!(faults.collect::<Vec<_>>().join("\n\n"), @r#"
-    config.toml:2: submit = "qsub {skript}": there is no {skript}: it accepts {script} and {name}; braces of the shell are quoted
-    config.toml:3: status = "qstat {script}": there is no {script}: it accepts {job}; braces of the shell are quoted
+    config.toml:2: submit = "qsub {skript}": unknown placeholder {skript}: expected {script} and {name}; quote braces of the shell
+    config.toml:3: status = "qstat {script}": unknown placeholder {script}: expected {job}; quote braces of the shell
 
     config.toml:2: submit = "qsub": expected a command with {script} in it
-    config.toml:3: status = "qstat '{job}'": take {job} out of the quotes: crew quotes it itself
+    config.toml:3: status = "qstat '{job}'": remove the quotes around {job}: crew adds its own
 
     config.toml:1: the name of an executor is one word, and not local or slurm: [executor.k8s]
 

@@ -1,6 +1,7 @@
 //! What a project's own file may not decide alone, because others and agents write a checkout. Its
 //! commands, the limits it raises, a promise other than the user's own and its git steps count only
-//! after a person on this machine has trusted that exact text. What only narrows needs no trust.
+//! after a person on this machine has trusted that exact text. Values that only narrow need no
+//! trust.
 //! Which values widen a key is in the table of keys.
 
 use std::collections::BTreeSet;
@@ -22,7 +23,7 @@ pub enum TrustSubject {
     Project,
     /// The limits of a fleet.
     Terms,
-    /// This setting of git changed.
+    /// This git setting, which has changed.
     GitSetting(String),
     Setup,
     LandCheck,
@@ -39,7 +40,7 @@ pub enum TrustSubject {
 pub struct TrustRequest {
     pub subject: TrustSubject,
     /// Everything that matters about it, byte for byte; its hash is recorded. The command comes
-    /// last, so that no command can pass for another one with other terms.
+    /// last, so that no command can pass for another with other terms.
     pub text: String,
     pub origin: ValueOrigin,
 }

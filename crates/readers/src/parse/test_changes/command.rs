@@ -1,32 +1,32 @@
 //! Reads what the command of a check names: the scripts and programs it runs, the files it passes
 //! to a test runner, and whether it compares what they print. Names are looked for in every folder
-//! that the command changes to, and a name in doubt counts. A text of `sh` is split into its simple
-//! commands; quotes and substitutions are obeyed, and a word with a variable loses it.
+//! that the command changes to, and a name in doubt counts. A shell command line is split into
+//! its simple commands; quotes and substitutions are honoured, and variables in a word are dropped.
 
 use crate::parse::shell_command::INTERPRETERS;
 use engine::test_changes::kind::{NamedPaths, SCRIPT_FOLDERS, is_test};
 use engine::text::{is_word_of, words_of};
 
-/// Words of the shell before a command.
+/// Shell keywords that may precede a command.
 const KEYWORDS: &str = "if then do else elif while until ! { time exec command nohup builtin";
 /// Programs that run the command after them; words before it may be their own.
 const WRAPPERS: &str = "env timeout nice setsid stdbuf flock ionice chronic sudo xvfb-run xargs for npx bunx \
     pnpx uv uvx poetry pipenv pdm hatch rye bundle mise";
-/// Shells, and programs that run their words as a command of a shell.
+/// Shells, and programs that run their arguments as a shell command.
 const SHELLS: &str = "sh bash dash zsh ksh ash busybox eval su watch script";
-/// Programs that run tests, and modules of Python that do.
+/// Programs and Python modules that run tests.
 pub(super) const TEST_RUNNERS: &str = "pytest py.test unittest nose2 jest vitest mocha ava tap rspec phpunit bats prove \
     minitest playwright cypress behave busted ctest";
 /// Programs that compare what they read.
 const COMPARERS: &str = "grep egrep fgrep rg diff cmp jq comm xmllint awk gawk mawk sed";
-/// Tools that run what a file of theirs says.
+/// Tools that run what their own file says.
 const MAKERS: &str = "make gmake just task npm npx pnpm yarn bun cargo tox nox invoke inv ninja ctest coverage c8 \
     nyc go gradle gradlew mvn mvnw rake doit poe hatch";
-/// Options whose value is a file that such a tool, a runner or an interpreter obeys.
+/// Options whose value is a file that such a tool, a runner or an interpreter follows.
 const OBEYED: &str = include_str!("names/obeyed_options.txt");
-/// Options with which an interpreter only reads a file, or runs a text.
+/// Options with which an interpreter only reads a file, or runs its argument.
 const RUNS_NO_FILE: &str = "-c -n --check -e --eval";
-/// Modules of Python that run a script.
+/// Python modules that run a script.
 const SCRIPT_RUNNERS: &str = "coverage trace cProfile profile pdb runpy";
 /// Options and words that give a runner sources instead of tests.
 const GIVEN_SOURCES: &str = "--doctest-modules --doctest-glob --findRelatedTests related";
@@ -37,7 +37,7 @@ const SEARCH_PATHS: &str = "PATH PYTHONPATH NODE_PATH RUBYLIB PERL5LIB";
 /// Options whose value is the folder that a program works in.
 pub(super) const FOLDERS: &str = "-C --directory --prefix --cwd --rootdir --working-directory --manifest-path \
     --start-directory";
-/// Folders of a system's programs, and names of what is open.
+/// Folders of a system's programs, and of open files.
 const SYSTEM: &str = "/bin/ /sbin/ /usr/ /lib /nix/ /opt/homebrew/ /dev/fd/ /dev/std /proc/";
 /// Formatters, linters and type checkers.
 pub(super) const STATIC_PROGRAMS: &str = include_str!("names/static_programs.txt");
@@ -72,7 +72,7 @@ pub fn named_paths(
     reader.found
 }
 
-/// The commands of a text, including those that a shell in it runs.
+/// The simple commands of a command line, including commands that a shell in it runs.
 pub(super) fn find_commands(run: &str) -> Vec<SimpleCommand> {
     let mut all = Vec::new();
     let mut waiting = split_commands(run);
@@ -284,7 +284,7 @@ impl Reader<'_> {
             || into.into_iter().any(|pair| self.compared.contains(&pair[1].as_str()))
     }
 
-    /// The files that options name, and that a program obeys.
+    /// The files that options name, and that a program follows.
     fn obeyed_files(&self, words: &[&str]) -> Vec<String> {
         option_files(words).into_iter().flat_map(|word| self.files_or_modules(word)).collect()
     }
@@ -335,7 +335,7 @@ impl Reader<'_> {
     }
 
     /// The position of a command's program: after assignments, and after programs that only run
-    /// another one. Files before it may be run too.
+    /// another program. Files before it may be run too.
     fn skip_wrappers(&self, words: &[&str], run: &mut Vec<String>) -> usize {
         let mut at = 0;
         let mut is_wrapped = false;
@@ -385,7 +385,7 @@ fn has_test_name(word: &str) -> bool {
     is_test(word) || is_test(&format!("{word}/it"))
 }
 
-/// The values of options that a runner or an interpreter obeys as files: `--config=F`, `-c F`,
+/// The values of options that a runner or an interpreter follows as files: `--config=F`, `-c F`,
 /// `-cF`, `-sf F`.
 fn option_files<'a>(words: &[&'a str]) -> Vec<&'a str> {
     let mut values = Vec::new();
@@ -403,7 +403,7 @@ fn option_files<'a>(words: &[&'a str]) -> Vec<&'a str> {
     values
 }
 
-/// The file of a module of Python: `tools.check` is `tools/check.py`.
+/// The file of a Python module: `tools.check` is `tools/check.py`.
 fn module_path(name: &str) -> String {
     format!("{}.py", name.replace('.', "/"))
 }
@@ -416,7 +416,7 @@ pub struct SimpleCommand {
     is_substituted: bool,
     /// The programs that its output is piped into, one after the other.
     pipes_into: Vec<String>,
-    /// Whether it runs in the background of the commands after it.
+    /// Whether it runs in the background while later commands run.
     is_in_background: bool,
 }
 
@@ -437,7 +437,7 @@ struct Splitter {
     frames: Vec<Frame>,
 }
 
-/// Splits a text into its commands.
+/// Splits a command line into its simple commands.
 pub fn split_commands(run: &str) -> Vec<SimpleCommand> {
     let mut splitter = Splitter { frames: vec![Frame::default()], ..Splitter::default() };
     let mut letters = run.chars().peekable();

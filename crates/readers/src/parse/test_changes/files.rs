@@ -18,13 +18,13 @@ const CARGO: &str = "test lib.test lib.harness lib.doctest package.autotests pro
 /// check.
 const BUILD_TOOLS: &str = "poetry uv setuptools setuptools_scm flit maturin hatch pdm rye cibuildwheel bumpversion \
     commitizen semantic_release scikit-build";
-/// Keys of a deno.json and of a composer.json.
+/// Keys of deno.json and composer.json.
 const DENO: &str = "tasks test lint fmt";
 const COMPOSER: &str = "scripts";
-/// Prefixes of the headings of a setup.cfg under which a tool is configured.
+/// Prefixes of the setup.cfg headings under which a tool is configured.
 const SECTIONS: &str = "[tool: [coverage: [flake8 [mypy [tox [isort [pycodestyle [aliases";
 
-/// Prefixes of the names of a runner's settings files that name files to load.
+/// Prefixes of a runner's settings files that name files to load.
 const SETTINGS: &str = "jest.config. vitest.config. .mocharc. ava.config. playwright.config. cypress.config. \
     pytest. .pytest. tox.ini .rspec .taprc bunfig.toml package.json pyproject.toml setup.cfg";
 
@@ -249,7 +249,7 @@ struct DocTests {
 }
 
 impl DocTests {
-    /// Takes a line; whether it is a part of a test.
+    /// Reads a line; returns whether it is part of a test.
     fn takes_line(&mut self, line: &str) -> bool {
         let is_end = line.is_empty() || line.starts_with("\"\"\"") || line.starts_with("'''");
         self.is_prompted = line.starts_with(">>>") || self.is_prompted && !is_end;

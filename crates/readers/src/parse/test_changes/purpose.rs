@@ -8,7 +8,7 @@ use engine::text::is_word_of;
 
 /// Tools whose goals run tests only if they are named for it. Others build and test in one step.
 const GOAL_TOOLS: &str = "bun cargo cmake deno dotnet gmake go just make mvn mvnw npm nx pnpm poe rake swift task turbo yarn";
-/// Prefixes of the names of goals that run tests.
+/// Name prefixes of goals that run tests.
 const TEST_GOALS: [&str; 6] = ["test", "unit", "e2e", "spec", "check", "verify"];
 /// Options before a path.
 const BEFORE_PATHS: &str = "-C -f -S --cwd --dir --directory --file --prefix";
@@ -61,7 +61,7 @@ pub fn only_what_changed(run: &str) -> Option<String> {
 }
 
 /// The first path with which a command may leave its tree for the checkout: one into the checkout
-/// or to a folder above it. `checkout` is its absolute path, `value` that of a variable, and `real`
+/// or to a folder above it. `checkout` is its absolute path, `value` a variable's value, and `real`
 /// follows links.
 pub fn path_out(
     checkout: &Path,

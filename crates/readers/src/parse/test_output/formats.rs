@@ -129,7 +129,7 @@ struct Case {
 }
 
 impl JUnit {
-    /// Takes a line, if a report has begun.
+    /// Reads a line, if a report has begun.
     pub(super) fn take_line(&mut self, Line { whole: line, text, .. }: Line<'_>) {
         if !self.is_open {
             if !text.starts_with("<?xml") && !text.starts_with("<testsuite") {
@@ -147,8 +147,8 @@ impl JUnit {
         }
     }
 
-    /// What the reports say; `None` without a report, or if one was cut: half of the tests would be
-    /// misleading.
+    /// What the reports say; `None` without a report, or if one was truncated: half of the tests
+    /// would be misleading.
     pub(super) fn report(self) -> Option<TestRun> {
         let mut run = TestRun::default();
         let mut reader = Reader::from_str(&self.xml);

@@ -23,12 +23,12 @@ pub(super) struct NothingRan {
 }
 
 impl NothingRan {
-    /// Takes a line that a row of the table reads as "nothing ran".
+    /// Counts a line that a row of the table reads as "nothing ran".
     pub(super) fn note_nothing_ran(&mut self, Line { text, .. }: Line<'_>) {
         keep_first(&mut self.stated, text);
     }
 
-    /// Takes a line that a row of the table reads as "a cached result was repeated".
+    /// Counts a line that a row of the table reads as "a cached result was repeated".
     pub(super) fn note_replay(&mut self, Line { text, .. }: Line<'_>) {
         keep_first(&mut self.replayed, text);
     }

@@ -15,7 +15,7 @@ use engine::text::{is_word_of, text_start};
 /// The table; its header explains the format.
 const RUNNERS: &str = include_str!("runners.txt");
 
-/// The fields that count tests: those with each result, and `total` for all.
+/// The fields that count tests: one for each result, and `total` for all.
 pub(super) const NUMBERS: [&str; 5] = ["total", "passed", "failed", "skipped", "errors"];
 
 /// What is taken from a line.
@@ -180,7 +180,7 @@ pub(super) struct ReportedTests {
 }
 
 impl ReportedTests {
-    /// Takes a line of this runner; `false` if it is not such a line after all.
+    /// Reads a line of this runner; `false` if it is not such a line after all.
     pub(super) fn take_line(&mut self, row: &Row, line: Line<'_>, taken: LineMatch<'_>) -> bool {
         match row.means {
             "test" => return self.take_test(row.runner, taken),
@@ -288,7 +288,7 @@ impl ReportedTests {
         self.run.add_time(&name, took);
     }
 
-    /// The name of a test, after that of its suite.
+    /// The name of a test, after the name of its suite.
     fn full_test_name(&self, runner: usize, name: &str) -> String {
         let (_, joint) = TABLE.runners[runner];
         let suite = if joint.is_empty() { "" } else { &self.suite };
@@ -314,13 +314,13 @@ impl ReportedTests {
         true
     }
 
-    /// Takes the runner's explanation of the failure that it has just named.
+    /// Stores the runner's explanation of the failure that it has just named.
     pub(super) fn explain_failure(&mut self, why: &str) {
         let name = std::mem::take(&mut self.unexplained);
         self.run.failed_for(&name, why);
     }
 
-    /// What it reported; `None` if no line was its own.
+    /// What the runner reported; `None` if no line was its own.
     pub(super) fn report(mut self, runner: usize) -> Option<TestRun> {
         let (name, _) = TABLE.runners[runner];
         if self.open > 0 {
