@@ -193,6 +193,37 @@ fn every_path_in_the_recipes_exists() {
 }
 
 #[test]
+fn every_member_named_in_a_file_header_or_a_design_page_exists() {
+    let files = source("");
+    let comment = pattern(r"(?m)^\s*//.*$");
+    let word = pattern(r"\w+");
+    let code: Vec<_> = files.iter().map(|file| comment.replace_all(&file.text, "")).collect();
+    let known: BTreeSet<&str> =
+        code.iter().flat_map(|text| word.find_iter(text)).map(|name| name.as_str()).collect();
+    let mut pages = vec![("ARCHITECTURE.md".to_owned(), read("ARCHITECTURE.md"))];
+    for file in tree().iter().filter(|file| file.path.starts_with("docs/design/")) {
+        pages.push((file.path.clone(), file.text.clone()));
+    }
+    for file in &files {
+        let header: Vec<&str> = file.text.lines().filter(|line| line.starts_with("//!")).collect();
+        pages.push((file.path.clone(), header.join("\n")));
+    }
+    let member = pattern(r"`([A-Z]\w*)::(\w+)(?:\(\))?`");
+    let mut complaints = Vec::new();
+    let mut count = 0;
+    for (path, page) in &pages {
+        for name in member.captures_iter(page) {
+            count += 1;
+            if !known.contains(&name[1]) || !known.contains(&name[2]) {
+                complaints.push(format!("{path} names {}", &name[0]));
+            }
+        }
+    }
+    assert!(count > 0, "no page names a member of a type");
+    none(&complaints, "the code has no such names");
+}
+
+#[test]
 fn the_readme_has_every_command_that_ci_reads_from_it() {
     let (readme, script) = (read("README.md"), read(".ci/run"));
     let starts = found(r#"=\$\(readme "([^"]+)"\)"#, &script);
