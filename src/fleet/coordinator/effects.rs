@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Error, Result};
 
 use super::Coordinator;
-use super::landing::{queue_landing, queue_pull};
+use super::landing::{STOPPED, queue_landing, queue_pull};
 use crate::drive::failure::short_error;
 use crate::fleet::attempt;
 use crate::fleet::attempt::clones;
@@ -23,9 +23,6 @@ use world::files::disk::{self, Durability};
 use world::git;
 use world::process::signals::ask_to_end;
 use world::store::write_json;
-
-/// The reason for a landing that was given up, or a start after a signal.
-pub(super) const STOPPED: &str = "it was stopped";
 
 /// Why a task's work could not be fetched.
 struct FetchFault {

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, anyhow};
 
-use super::effects::STOPPED;
 use super::{Coordinator, Done};
 use crate::drive::failure::{git_trouble, short_error};
 use crate::fleet::landing::{self, Landing, PreparedLanding};
@@ -24,6 +23,9 @@ use world::logs::Log;
 
 /// How often a landing begins again because the base has moved.
 const LANDING_TRIES: u32 = 8;
+
+/// The reason for a landing that was given up, or a start after a signal.
+pub(super) const STOPPED: &str = "it was stopped";
 
 /// The landing in progress.
 #[derive(Default)]

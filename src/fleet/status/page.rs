@@ -83,8 +83,8 @@ impl FleetStatus<'_> {
         first.lines().map(str::to_owned).chain([used]).collect()
     }
 
-    /// Renders "landed    main 4f2c9d1: user-model, addresses and 8 more": the finished tasks of one
-    /// kind, and where the newest is.
+    /// Renders "landed    main 4f2c9d1: user-model, addresses and 8 more": the finished tasks of
+    /// one kind, and where the newest is.
     fn render_done(&self, tasks: &[TaskStatus<'_>]) -> Vec<String> {
         let mut tasks: Vec<&TaskStatus<'_>> = tasks.iter().collect();
         tasks.sort_by_key(|row| row.what);
