@@ -412,8 +412,8 @@ fn passed_in(run: &TestRun, name: &str) -> bool {
 }
 
 /// Why a check that passed has shown nothing: by its own words tests fail, or it ran no test,
-/// although it ran tests before, or left all of them out, or it began and reported no end; `None` if
-/// it did run one, or there never was a test.
+/// although it ran tests before, or left all of them out, or it began and reported no end; `None`
+/// if it did run one, or there never was a test.
 pub fn ran_nothing(run: &TestRun, ever_ran: bool) -> Option<String> {
     if run.has_failed() {
         return Some("reports failing tests, and its exit status hides them".to_owned());
