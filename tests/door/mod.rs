@@ -363,17 +363,13 @@ fn replay(journal: &[Value]) -> Value {
     let mut record = Value::Null;
     for line in kept(journal) {
         let event = reported(line);
-        if line["event"]["started"].is_object() {
-            record = event["record"].clone();
+        let whole = [&event["record"], &event["after"]["record"]];
+        if let Some(whole) = whole.into_iter().find(|whole| whole.is_object()) {
+            record = whole.clone();
             continue;
         }
-        record["state"] = event["state"].clone();
-        if !event["limits"].is_null() {
-            record["contract"]["limits"] = event["limits"].clone();
-        }
-        if !event["environment"].is_null() {
-            record["environment"] = event["environment"].clone();
-        }
+        let states = [&event["state"], &event["after"]["state"]];
+        record["state"] = states.into_iter().find(|state| state.is_object()).unwrap().clone();
         if !event["elapsed_ms"].is_null() {
             record["elapsed_ms"].as_array_mut().unwrap().push(event["elapsed_ms"].clone());
         }

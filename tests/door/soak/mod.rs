@@ -393,7 +393,14 @@ fn assert_replays(door: &Door, id: &str, record: &Value) {
     assert_eq!(replay(&journal), *record);
     let mut ended = false;
     for line in kept(&journal) {
-        let state = [&reported(line)["state"], &reported(line)["record"]["state"]];
+        let event = reported(line);
+        let after = &event["after"];
+        let state = [
+            &event["state"],
+            &event["record"]["state"],
+            &after["state"],
+            &after["record"]["state"],
+        ];
         let ends = state.iter().any(|state| state["status"] == "finished");
         assert!(!(ended && ends), "a second ending: {line:#}");
         ended = ends;
