@@ -203,7 +203,9 @@ fn replay_unchecked(entries: &[JournalEntry]) -> Option<Loop> {
                 _,
             ) => record = Some((**whole).clone()),
             (Event::Boundary { elapsed_ms, state, .. }, Some(record)) => {
-                elapsed_ms.iter().for_each(|ms| record.add_time(*ms));
+                if let Some(ms) = elapsed_ms {
+                    record.add_time(*ms);
+                }
                 record.state = (**state).clone();
             }
             (Event::Changed { after: AfterChange::State(state), .. }, Some(record)) => {

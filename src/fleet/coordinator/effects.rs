@@ -46,7 +46,7 @@ impl Coordinator<'_> {
     pub(super) fn carry_out(&mut self, effect: Effect) {
         match effect {
             Effect::Start { task, number, continues } => {
-                self.start_attempt(&task, number, continues)
+                self.start_attempt(&task, number, continues);
             }
             Effect::Pass { task, request } if self.is_before_its_loop(&task, &request) => {
                 self.end_attempt(&task);
