@@ -185,7 +185,7 @@ fn the_first_ctrl_c_lets_a_push_finish_and_a_cancel_ends_it() {
         } else {
             running.signal(Signal::INT);
             poll_until("a word", || {
-                running.stderr().contains("a push is under way: crew waits for it")
+                running.stderr().contains("a push is in progress: crew waits for it")
             });
             std::fs::write(&go, "").unwrap();
         }
