@@ -348,7 +348,7 @@ fn an_answer_cut_by_the_token_limit_is_carried_on_by_the_next_iteration(installe
     let requests = api.main_requests();
     assert_eq!(requests.len(), 5);
     let told = requests[4].newest();
-    let carry_on = "The answer was truncated by the token limit; what it changed is there.";
+    let carry_on = "The answer was truncated by the token limit; its changes are kept.";
     assert!(told.contains(carry_on) && told.contains("This is iteration 2 of 10."), "{told}");
     assert!(!told.contains("counts as a failure"), "{told}");
 }
