@@ -76,8 +76,11 @@ pub fn read_meter(
 ) -> MeterReading {
     let memory = before.state.session();
     let file = hook.transcript().as_deref().or(memory.transcript.as_deref());
+    // A client creates the file with its first lines, and a limit needs what they report.
+    let may_appear = before.contract.limits.bound_usage();
     if it_counts
         && let (Some(file), Some(words), Some(reader)) = (file, words, hook.transcript_reader())
+        && (may_appear || disk::exists(file))
     {
         await_words(reader, file, memory.transcript_bytes, words);
     }
@@ -109,9 +112,6 @@ pub fn catch_up(record: &mut Loop) {
 }
 
 fn await_words(reader: &Transcript, file: &Path, from: u64, words: &str) {
-    if !disk::exists(file) {
-        return;
-    }
     let _ = Deadline::after(FINAL_WAIT).poll(Duration::from_millis(10), || {
         let (tail, _) = disk::read_end(file, from, TRANSCRIPT_BYTES).ok()?;
         ends_with(reader, &tail, words).then_some(())

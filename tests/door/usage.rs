@@ -3,6 +3,7 @@
 use std::fs::{OpenOptions, create_dir_all};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -204,6 +205,19 @@ fn a_limit_on_money_is_not_exceeded_unnoticed_without_a_transcript() {
 }
 
 #[test]
+#[test]
+fn a_limit_on_money_waits_for_a_transcript_that_the_client_is_about_to_create() {
+    let door = Door::new();
+    let id = door.begin("\"Build it\" --stall 0 --max-cost 5");
+    std::thread::scope(|scope| {
+        let stop = scope.spawn(|| door.stop("one"));
+        std::thread::sleep(Duration::from_millis(300));
+        append(&door.transcript(), &[line("one", 100, 0)]);
+        stop.join().unwrap().assert_goes_on();
+    });
+    assert_eq!(door.used(&id).0, 100);
+}
+
 fn a_cancel_from_outside_counts_the_usage_of_its_iteration() {
     let door = Door::new();
     append(&door.transcript(), &[json!({"type": "user"})]);
