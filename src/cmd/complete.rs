@@ -14,7 +14,7 @@ use toml::{Table, Value};
 use super::print;
 use crate::cli::Cli;
 use crate::exit::Exit;
-use crate::fleet::store as fleets;
+use crate::fleet::{executors, store as fleets};
 use crate::report::list;
 use engine::doctor::shell_word;
 use engine::record::Loop;
@@ -90,7 +90,7 @@ fn add_candidates(verb: &str, arg: Arg) -> Arg {
             offer_names(arg, || own_names(procedures::NAMES, "procedures"))
         }
         ("on", _) if verb == "run" => {
-            offer_names(arg, || own_names(["local", "slurm"], "executor"))
+            offer_names(arg, || own_names(executors::BUILT_IN, "executor"))
         }
         ("on", _) => offer_names(arg, || vec!["slurm".to_owned()]),
         ("land", _) => offer_names(arg, || vec!["pr".to_owned()]),

@@ -30,6 +30,8 @@ use world::{clock, env, slots};
 
 /// The name of the executor that uses Slurm's commands here; `slurm:HOST` on a login node.
 const SLURM: &str = "slurm";
+/// The executors that need no entry in the settings.
+pub const BUILT_IN: [&str; 2] = [LOCAL, SLURM];
 /// How long a job must be missing from every answer before it counts as gone, in milliseconds. A
 /// restarted controller may have lost the last jobs, or not have read them yet.
 const GONE_MS: u64 = 60_000;
@@ -72,7 +74,7 @@ pub fn executor_of<'a>(
         None if name == SLURM => None,
         Some((SLURM, host)) => Some(host.to_owned()),
         _ => {
-            let known = [LOCAL, SLURM].into_iter().chain(entries.keys().map(String::as_str));
+            let known = BUILT_IN.into_iter().chain(entries.keys().map(String::as_str));
             let known: Vec<&str> = known.collect();
             bail!(Failure::usage(
                 format!("executor `{name}` does not exist"),

@@ -188,6 +188,8 @@ pub fn visible_width(text: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use engine::record::{Outcome, Proof};
+
     use super::*;
     use crate::report::layout::fold_text;
 
@@ -216,6 +218,15 @@ mod tests {
         ];
         for (text, expected) in table {
             assert_eq!(seen(&mark_words(text)), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn every_outcome_and_every_proof_has_a_colour() {
+        let proofs = [Proof::Claimed, Proof::Passing, Proof::Checked, Proof::Proven];
+        let words = Outcome::ALL.iter().map(|outcome| outcome.label());
+        for word in words.chain(proofs.iter().map(|proof| proof.label())) {
+            assert_ne!(mark_words(word), word);
         }
     }
 
