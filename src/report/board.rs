@@ -10,11 +10,13 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 pub use self::draw::draw_board;
 use crate::report::line;
 use engine::evidence::describe_evidence;
-use engine::record::{Doing, LoopStep};
-use engine::record::{EndReason, Ending, Loop, LoopId, MESSAGE_CHARS, Outcome, Status};
+use engine::record::{
+    Doing, EndReason, Ending, Loop, LoopId, LoopStep, MESSAGE_CHARS, Outcome, Status,
+};
 use engine::text::{
     clean_text, clock_time, format_age, format_briefly, one_line, quote_words, with_reason,
 };
+use engine::usage::Usage;
 use engine::view::columns::{short_folder, task_text};
 use engine::view::{
     BoardGroup, IterationLine, LoopView, asked_for_help, at_dialog, state_of_the_checks,
@@ -268,8 +270,7 @@ pub struct BoardRow {
     count: String,
     /// How long it has been in this state, or when it begins or ended: "22m", "09:10".
     when: String,
-    cost: String,
-    cost_micros: u64,
+    usage: Usage,
     news: String,
     task: String,
     is_completed: bool,
@@ -308,8 +309,7 @@ impl BoardRow {
             }),
             count: facts.iteration_text(),
             when: time_text(facts, group),
-            cost: record.state.work().usage().cost_text(false).unwrap_or_default(),
-            cost_micros: record.state.work().usage().cost.micros(),
+            usage: record.state.work().usage().clone(),
             news: one_line(&clean_text(&news_text(facts)), NEWS_CHARS),
             task: one_line(&clean_text(&task_text(record)), NEWS_CHARS),
             is_completed: record.outcome() == Some(Outcome::Completed),

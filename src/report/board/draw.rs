@@ -77,7 +77,7 @@ fn draw_head(board: &Board, frame: &mut Frame<'_>, area: Rect, now: DateTime<Fix
             .map(|group| board.rows.iter().filter(|row| row.group == group).count() as u64);
     let unreadable = board.unreadable;
     let verb = if needs == 1 { "needs" } else { "need" };
-    let micros: u64 = board.rows.iter().map(|row| row.cost_micros).sum();
+    let micros: u64 = board.rows.iter().map(|row| row.usage.cost.micros()).sum();
     for (number, text, style) in [
         (needs, format!("{needs} {verb} you"), YELLOW),
         (running, format!("{running} running"), Style::new()),
@@ -142,7 +142,7 @@ fn list_items(board: &Board, width: usize) -> (Vec<ListItem<'static>>, Option<us
             if width < WIDE { String::new() } else { row.task.clone() },
             row.count.clone(),
             row.when.clone(),
-            row.cost.clone(),
+            row.usage.cost_text(false).unwrap_or_default(),
             row.news.clone(),
         ]
     });

@@ -235,10 +235,7 @@ pub struct TestReport {
     /// How many runs in a row the same tests have failed; 0 if none failed.
     #[getter(copy)]
     same_failures: u32,
-    /// How many failed in the run before, if that is another number.
-    #[getter(copy)]
-    failed_before: Option<u32>,
-    /// Failed in the run before and passes now.
+    /// Tests that failed in the previous run and pass now.
     fixed: NamedTests,
     /// Fails now and passed in the run before.
     broken: NamedTests,
@@ -246,13 +243,27 @@ pub struct TestReport {
     gone: NamedTests,
     /// Ran at the start of the loop and is skipped now.
     newly_skipped: NamedTests,
-    /// How many ran or were skipped at the start, if that is another number.
-    total_before: Option<u32>,
-    /// How many were skipped at the start, if that were fewer.
-    skipped_before: Option<u32>,
+    #[serde(flatten)]
+    before: CountsBefore,
 }
 
-/// What is remembered of a check's tests: whole, because a test that is gone has to be named.
+/// The counts of earlier runs that a report is compared with.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+struct CountsBefore {
+    /// How many failed in the previous run, if the number has changed.
+    #[serde(rename = "failed_before")]
+    failed: Option<u32>,
+    /// How many ran or were skipped at the start, if the number has changed.
+    #[serde(rename = "total_before")]
+    total: Option<u32>,
+    /// How many were skipped at the start, if that was fewer.
+    #[serde(rename = "skipped_before")]
+    skipped: Option<u32>,
+}
+
+/// What is remembered of a check's tests: every name, because a test that disappears has to be
+/// named.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestMemory {
     /// The first run that spoke of tests.
@@ -309,7 +320,7 @@ impl TestReport {
             ..Self::default()
         };
         let Some(TestMemory { first, last, .. }) = before else { return report };
-        report.failed_before = Some(last.failed).filter(|failed| *failed != run.failed);
+        report.before.failed = Some(last.failed).filter(|failed| *failed != run.failed);
         report.fixed = NamedTests::from_names(
             last.names_with(TestStatus::Failed).filter(|name| passed_in(run, name)),
         );
@@ -324,17 +335,22 @@ impl TestReport {
             }
             let is_counted = run.uncounted == 0 && first.uncounted == 0;
             let before = Some(first.total()).filter(|total| is_counted && *total != run.total());
-            report.total_before = before;
+            report.before.total = before;
         }
         let is_known =
             |name: &&str| first.tests.get(*name).is_some_and(|it| *it != TestStatus::Skipped);
         report.newly_skipped =
             NamedTests::from_names(run.names_with(TestStatus::Skipped).filter(is_known));
-        report.skipped_before = Some(first.skipped).filter(|before| *before < run.skipped);
+        report.before.skipped = Some(first.skipped).filter(|before| *before < run.skipped);
         report
     }
 
     /// "3 tests fixed", "1 newly broken (a)", "212 tests passed": the news of a run, in few words.
+    /// How many tests failed in the previous run, if the number has changed.
+    pub fn failed_before(&self) -> Option<u32> {
+        self.before.failed
+    }
+
     pub fn news_words(&self) -> Vec<String> {
         let mut news = Vec::new();
         if !self.fixed.is_empty() {
@@ -371,13 +387,12 @@ impl TestReport {
     /// What happened to the tests themselves since the loop began; `None` if nothing did:
     /// "tests 212 → 198 (14 gone: a, b, c and 11 more), 3 newly skipped: x".
     pub fn taken_away(&self) -> Option<String> {
-        let fewer = self.total_before.filter(|before| *before > self.total());
+        let CountsBefore { total, skipped, .. } = self.before;
+        let fewer = total.filter(|before| *before > self.total());
         if fewer.is_none() && self.gone.is_empty() && self.newly_skipped.is_empty() {
-            return self
-                .skipped_before
-                .map(|before| format!("skipped {before} → {}", self.skipped));
+            return skipped.map(|before| format!("skipped {before} → {}", self.skipped));
         }
-        let mut text = match self.total_before {
+        let mut text = match total {
             Some(before) => format!("tests {before} → {}", self.total()),
             None => format!("tests {}", self.total()),
         };
@@ -390,7 +405,7 @@ impl TestReport {
             let _ = write!(text, ", {} newly skipped: {skipped}", self.newly_skipped.count);
         }
         if self.newly_skipped.is_empty()
-            && let Some(before) = self.skipped_before
+            && let Some(before) = skipped
         {
             let _ = write!(text, ", skipped {before} → {}", self.skipped);
         }
