@@ -292,7 +292,7 @@ fn the_plugin_of_a_live_session_is_removed_only_if_a_person_insists() {
     assert!(refused.code() == 1 && refused.stderr.starts_with(&told), "{refused:#?}");
     assert!(folder(&sandbox).exists());
     let said = sandbox.crew(&["uninstall", "--yes"]).success();
-    let row = format!("  loop     no hook judges loop {id} any more: crew cancel {id}\n");
+    let row = format!("  loop     no hook judges loop {id} any longer: crew cancel {id}\n");
     assert!(said.starts_with("crew is uninstalled\n") && said.ends_with(&row), "{said}");
     tell(&sandbox, "list", &json!([]));
     tell(&sandbox, "market", &json!([]));

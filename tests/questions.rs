@@ -105,7 +105,7 @@ fn a_permission_dialog_that_waits_is_seen_from_outside(installed: &Installed) {
     begin(&terminal);
     terminal.wait_for_text("! manual mode: claude will stop at dialogs");
     terminal.wait_for_text("Do you want to proceed?");
-    let expected = "waits at a permission dialog since";
+    let expected = "waiting at a permission dialog since";
     poll_until("the page names the tool", || {
         let page = status(&sandbox);
         page.contains(expected) && page.contains(": Bash")

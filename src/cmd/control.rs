@@ -136,7 +136,7 @@ pub fn tell_agent(words: &[String], name: Option<&str>) -> Result<Exit> {
     let id = &record.id;
     let resume = record.fleet_resume().unwrap_or_else(|| format!("crew resume {id}"));
     let answer = if owner_is_gone(&home, &record) {
-        format!("kept, but no process drives it any more · {resume} resumes it")
+        format!("kept, but no longer driven by any process · {resume} resumes it")
     } else {
         describe_delivery(&record)
     };

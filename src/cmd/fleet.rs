@@ -228,7 +228,7 @@ fn clean_fleet(arguments: &FleetCleanArgs) -> Result<Exit> {
 
 fn print_what_stays(stays: &[String]) {
     for why in stays {
-        print::err(&format!("crew: stays: {why}"));
+        print::err(&format!("crew: kept: {why}"));
     }
 }
 

@@ -85,7 +85,7 @@ pub fn begin_tree(home: &Home, subject: &Loop) -> TreeBegun {
     };
     let unlisted = kept_lists.err().map(|why| {
         format!(
-            "what was there before the loop cannot be noted: {why}; no run without the work can prove it"
+            "the state before the loop cannot be recorded: {why}; no run without the work can prove it"
         )
     });
     let note =

@@ -89,7 +89,7 @@ pub fn learn_window(
         Some(window)
     });
     let reason = cleared.ok().flatten()?.wait_reason();
-    Some(format!("the service answers: no loop waits for the {reason} any more"))
+    Some(format!("the service answers again: no loop waits for the {reason} any longer"))
 }
 
 /// The turn for which a loop must wait before crew starts an iteration by itself; `None` where it

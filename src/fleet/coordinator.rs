@@ -572,7 +572,7 @@ impl<'a> Coordinator<'a> {
         let saved = self.store.save_record(&self.record);
         if let Err(error) = saved.and_then(|()| self.push_now()) {
             let why = failure_of(&error.into_error()).join_with("; ");
-            (self.say)(&format!("the record could not be written at last: {why}"));
+            (self.say)(&format!("the final record could not be written: {why}"));
         }
         match self.coordination.stop.gave_up {
             Some(why) => bail!("the executor accepts no jobs: {why}"),

@@ -141,7 +141,7 @@ fn wait_for_signal(coordination: &Coordination, now: DateTime<Utc>) -> Option<Wa
         return Some(WaitsFor::Signal);
     }
     let refused =
-        if backoffs.starts.is_active(now) { Some("the executor took nothing") } else { None };
+        if backoffs.starts.is_active(now) { Some("the executor accepted no job") } else { None };
     let why = stop.gave_up.as_deref().or(coordination.first_trouble()).or(refused)?;
     Some(WaitsFor::Trouble { why: why.to_owned() })
 }

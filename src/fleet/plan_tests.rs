@@ -140,7 +140,7 @@ fn a_task_names_the_request_trouble_signal_or_missing_file_it_waits_for() {
     assert_eq!(plan_lines(&it)[1], "b Trouble { why: \"no remote\" }");
     it.coordination.troubles.clear();
     it.coordination.backoffs.starts.add_failure(at(0).wall);
-    assert_eq!(plan_lines(&it)[1], "b Trouble { why: \"the executor took nothing\" }");
+    assert_eq!(plan_lines(&it)[1], "b Trouble { why: \"the executor accepted no job\" }");
     it.second = 5;
     assert_eq!(plan_lines(&it)[1], "b starts with 0");
     it.coordination.backoffs.starts.until = Some(at(4000).wall);

@@ -206,8 +206,8 @@ impl Preflight<'_> {
             ),
         }
         if !there.contains_key(&record) && !refs.takes_ref(&record)? {
-            let what = format!("{name} does not take refs such as {record}");
-            self.add_fault(what, "have its rules take refs/crew/*, or use another remote");
+            let what = format!("{name} does not accept refs such as {record}");
+            self.add_fault(what, "allow refs/crew/* in its rules, or use another remote");
         }
         Ok(())
     }

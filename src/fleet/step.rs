@@ -100,7 +100,7 @@ impl Turn<'_> {
         }
         match self.coordination.first_trouble() {
             Some(why) if before.as_deref() != Some(why) => {
-                self.note(format!("{why}; it is tried again, and nothing starts before"));
+                self.note(format!("{why}; it is tried again, and nothing starts until then"));
             }
             None if before.is_some() => self.note("it works again".to_owned()),
             _ => {}

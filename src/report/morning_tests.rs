@@ -344,8 +344,8 @@ fn the_result_of_a_proof_run_is_not_a_remark_even_if_its_command_has_a_semicolon
     let noted =
         |ending: &Ending| proof_note(&ended(a_loop("aaaaaaaa", "shop", "Add"), ending.clone()));
     assert_eq!(noted(&proven), None);
-    proven.proof_notes = vec!["not checked: it is unsteady".to_owned()];
-    assert_eq!(noted(&proven).as_deref(), Some("    not checked: it is unsteady"));
+    proven.proof_notes = vec!["not checked: it is flaky".to_owned()];
+    assert_eq!(noted(&proven).as_deref(), Some("    not checked: it is flaky"));
 }
 
 #[test]

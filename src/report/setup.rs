@@ -108,7 +108,7 @@ pub fn loops_in_sessions(first: &LoopId, count: usize, list: &str) -> Failure {
 
 /// The row of an uninstallation for a loop that still runs in a session.
 pub fn unjudged_row(id: &LoopId) -> String {
-    page_row("loop", format!("no hook judges loop {id} any more: crew cancel {id}"))
+    page_row("loop", format!("no hook judges loop {id} any longer: crew cancel {id}"))
 }
 
 /// The line for a session whose plugin and binary have different versions.
@@ -212,7 +212,7 @@ mod tests {
         hint: crew pause haaaaaaa or crew cancel haaaaaaa first: its record stays, and crew resume haaaaaaa continues it in fresh processes; crew uninstall --yes does it anyway
         2 loops run in sessions, and no hook judges them without the plugin
         hint: crew pause haaaaaaa or crew cancel haaaaaaa first: its record stays, and crew resume haaaaaaa continues it in fresh processes; crew uninstall --yes does it anyway
-          loop     no hook judges loop haaaaaaa any more: crew cancel haaaaaaa
+          loop     no hook judges loop haaaaaaa any longer: crew cancel haaaaaaa
         ");
     }
 }

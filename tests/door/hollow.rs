@@ -210,7 +210,7 @@ fn a_missing_program_of_a_check_blocks_the_second_claim_unless_the_agent_can_mak
     let id = door.begin("\"go on\" -n 9 --stall 0 --verify 'true && no-such-program'");
     door.stop(&format!("one\n{CLAIM}")).assert_goes_on();
     door.stop(&format!("two\n{CLAIM}")).assert_lets_go();
-    let why = "refused for what only a person can change: `true && no-such-program` finds no \
+    let why = "refused for a reason that only a person can change: `true && no-such-program` finds no \
                program `no-such-program` (exit 127); install it, or start with another check";
     assert_eq!(ending(&door, &id), ("blocked".into(), Value::Null, why.into()));
     for verify in ["./run-tests.sh", "sh tests/run.sh || tools/check"] {
@@ -229,7 +229,7 @@ fn a_check_without_a_result_blocks_the_second_claim_and_a_resume_restarts_the_co
     let id = door.begin("\"go on\" -n 9 --stall 0 --verify 'kill -9 $$'");
     door.stop(&format!("one\n{CLAIM}")).assert_goes_on();
     door.stop(&format!("two\n{CLAIM}")).assert_lets_go();
-    let why = "refused for what only a person can change: `kill -9 $$` was ended by a signal \
+    let why = "refused for a reason that only a person can change: `kill -9 $$` was killed by a signal \
                that crew did not send";
     assert_eq!(ending(&door, &id), ("blocked".into(), Value::Null, why.into()));
     resume(&door).assert_goes_on();

@@ -171,8 +171,8 @@ fn a_change_that_is_hidden_from_git_is_still_seen() {
         door.begin("\"go on\" -n 4 --verify true --stall 0");
         sh(&door.sandbox, plant);
         let answer = door.stop(CLAIM);
-        let told = format!("protected paths were changed: {paths}; put them back");
-        if !answer.context().contains(&told) {
+        let shown = format!("protected paths were changed: {paths}; restore them");
+        if !answer.context().contains(&shown) {
             unseen.push(format!("{way}: {}", answer.context()));
         }
     }

@@ -174,8 +174,8 @@ fn a_waiting_dialog_is_shown_until_it_is_answered() {
     let door = Door::new();
     let id = door.begin("\"Send mail\"");
     let page = || door.sandbox.crew(&["status", &id]).success();
-    for (tool, told) in
-        [("Bash", "waits at a permission dialog since "), ("AskUserQuestion", "for your answer")]
+    for (tool, shown) in
+        [("Bash", "waiting at a permission dialog since "), ("AskUserQuestion", "for your answer")]
     {
         append(&door.transcript(), &[call(tool)]);
         let notice = door.at_a_dialog().send();
@@ -200,8 +200,10 @@ fn a_dialog_of_a_subagent_outlasts_the_stop_of_the_agent_that_waits_for_it() {
     append(&door.transcript(), &[call("Agent"), result("Agent")]);
     append(&door.agent("a"), &[call("Read"), result("Read"), call("Write")]);
     door.at_a_dialog().send();
-    let told = || door.sandbox.crew(&["status", &id]).success();
-    assert!(told().contains("waits at a permission dialog since ") && told().contains(": Write"));
+    let shown = || door.sandbox.crew(&["status", &id]).success();
+    assert!(
+        shown().contains("waiting at a permission dialog since ") && shown().contains(": Write")
+    );
     append(&door.transcript(), &[json!({"type": "assistant", "message": {"content": []}})]);
     let running = json!([{"id": "a", "type": "subagent", "status": "running"}]);
     door.stopping("Started it.").with("background_tasks", running).send();
@@ -237,9 +239,9 @@ fn a_dialog_is_shown_on_every_page_until_its_client_is_gone() {
     append(&door.transcript(), &[call("Bash")]);
     door.at_a_dialog().send();
     for page in [&["status", &id][..], &["show", &id], &["show", &id, "--json"]] {
-        let told = door.sandbox.crew(page).success();
-        assert!(told.contains("waits at a permission dialog"), "{told}");
-        assert!(told.contains("needs you"), "{told}");
+        let shown = door.sandbox.crew(page).success();
+        assert!(shown.contains("waiting at a permission dialog"), "{shown}");
+        assert!(shown.contains("needs you"), "{shown}");
     }
 }
 

@@ -56,7 +56,7 @@ fn a_temporarily_unreachable_remote_costs_neither_an_iteration_nor_an_attempt() 
     let world = FleetWorld::new(&agent).tasks(&["a", "b"], "").terms("slots = 1");
     let world = world.shared().ready().by_ssh();
     let running = world.start(&["--push"]);
-    world.until("it says so", |_| running.stdout().contains("nothing starts before"));
+    world.until("it says so", |_| running.stdout().contains("nothing starts until then"));
     world.until("a works without it", |world| world.begun("a") == [1, 2]);
     world.allow("go");
     world.until("a has ended here", |world| world.state("a") == "completed");

@@ -28,7 +28,7 @@ fn the_wait_after_a_crash_does_not_count_as_time_of_an_iteration() {
     let ran = world.crew(&["run", "Build the app"]);
     assert_eq!((ran.code(), world.calls()), (0, 2), "{ran:?}");
     let lines = world.lines(&ran);
-    let wait = "(the agent was ended by signal 9), then iteration 2";
+    let wait = "(the agent was killed by signal 9), then iteration 2";
     assert!(
         lines.lines().any(|line| line.contains("Waiting until") && line.ends_with(wait)),
         "{lines}"

@@ -142,7 +142,7 @@ fn after_a_return_the_next_worker_reads_which_tree_is_restored() {
     world.steps(&[CLAIM]);
     world.crew(&["resume", "-n", "+1", "-q"]).success();
     let prompt = world.prompt(3);
-    assert!(prompt.contains("brought the tree back to the end of iteration 1"), "{prompt}");
+    assert!(prompt.contains("restored the tree to the end of iteration 1"), "{prompt}");
     let (_, files) = prompt.split_once("### Files changed").unwrap();
     let (files, _) = files.split_once("After iteration 2").unwrap();
     assert!(files.contains("new part1.txt") && !files.contains("part2.txt"), "{files}");

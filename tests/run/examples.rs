@@ -93,7 +93,7 @@ fn a_dry_run_shows_what_would_be_sent_to_whom_and_writes_nothing() {
     assert_snapshot!(head, @"
     [DRY RUN] Procedure: build
     [DRY RUN] Would execute with: agent
-    [DRY RUN] Token count: 981 / 100,000 budget
+    [DRY RUN] Token count: 978 / 100,000 budget
     ");
     let headings: Vec<&str> = prompt.lines().filter(|line| line.starts_with('#')).collect();
     assert_snapshot!(headings.join("\n"), @"

@@ -127,7 +127,7 @@ fn a_required_proof_refuses_a_weaker_one_and_accepts_a_check_that_failed_before(
     assert!(world.prompt(2).contains(short), "{}", world.prompt(2));
     let why = world.the_loop()["why"].as_str().unwrap().to_owned();
     assert!(
-        why.starts_with(&format!("refused for what only a person can change: {short}")),
+        why.starts_with(&format!("refused for a reason that only a person can change: {short}")),
         "{why}"
     );
     assert!(!ran.stdout.contains("claims were refused"), "it is told once: {ran:#?}");

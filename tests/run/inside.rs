@@ -53,8 +53,8 @@ fn work_in_a_submodule_that_a_commit_leaves_out_is_named() {
     let world = World::new(&["echo x >> lib/f"]);
     add_a_submodule(&world);
     let ran = world.crew(&["run", "write lines", "-n", "2", "--commit"]);
-    let told = world.told(&ran);
-    let named = "lib is a repository inside, with work that is not committed there: no commit and no \
+    let shown = world.complaints(&ran);
+    let named = "lib is a nested repository with work that is not committed there: no commit and no \
                  push of this loop has it (git -C lib commit)";
     assert_eq!(told.matches(named).count(), 1, "{ran:#?}");
     assert!(ran.stdout.contains("lib (not committed there)"), "{ran:#?}");

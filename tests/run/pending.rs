@@ -82,7 +82,7 @@ fn a_resume_completes_the_steps_that_a_killed_crew_left() {
         let list = world.crew(&["status", "--all"]).success();
         assert!(list.contains(in_the_list), "{word}: {list}");
         let page = world.crew(&["show"]).success();
-        let next = format!("crew resume {} does what is pending", world.id());
+        let next = format!("crew resume {} completes the pending steps", world.id());
         assert!(page.contains(on_the_page), "{word}: {page}");
         assert!(page.replace("\n          ", " ").contains(&next), "{word}: {page}");
         let ran = world.crew(&["resume"]);
@@ -102,7 +102,7 @@ fn the_next_start_completes_pending_steps_unless_the_tree_has_changed() {
         world.settings("");
         let ran = world.crew(&["run", "Look again"]);
         assert_eq!(ran.code(), 0, "{ran:#?}");
-        assert!(ran.stderr.contains(" ended with this pending: "), "{ran:#?}");
+        assert!(ran.stderr.contains(" ended with pending steps: "), "{ran:#?}");
         assert!(world.is_published(), "{word}: {ran:#?}");
         assert_eq!(world.loops()[1]["pending"], json!([]), "{word}");
     }

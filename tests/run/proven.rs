@@ -203,7 +203,7 @@ const OTHERS: &[Row] = &[
         &RUST,
         "printf 'pub fn twice(n: u32) -> u32 {\\n    n * 2\\n}\\n#[test]\\nfn two() {\\n    \
          assert_eq!(twice(2), 4);\\n}\\n' > src/lib.rs",
-        "tests and work cannot be told apart: src/lib.rs",
+        "tests and work cannot be separated: src/lib.rs",
     ),
     proven(
         "a deleted test beside true work",

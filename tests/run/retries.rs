@@ -55,7 +55,7 @@ fn a_broken_stream_is_an_outage_and_a_full_context_a_refused_request() {
     let step = "echo '{\"type\":\"step_finish\",\"part\":{\"reason\":\"unknown\"}}'";
     let world = of("opencode", &[&format!("{step}; {step}; {step}; sleep 600")]);
     let running = waiting(&world);
-    assert!(running.stdout().contains("(the stream of the answer broke off)"));
+    assert!(running.stdout().contains("(the answer was interrupted)"));
     world.crew(&["cancel"]).success();
 
     let full = "echo '{\"type\":\"error\",\"error\":{\"name\":\"ContextOverflowError\",\

@@ -146,14 +146,14 @@ fn a_restored_tree_is_in_the_story() {
     world.crew(&["back", "1"]).success();
     world.crew(&["handoff", "the", "parser", "is", "next"]).success();
     let story = world.crew(&["show"]).success();
-    let told = "note: the user brought the tree back to the end of iteration 1; undo: crew back ";
-    assert!(story.contains(told), "{story}");
+    let shown = "note: the user restored the tree to the end of iteration 1; undo: crew back ";
+    assert!(story.contains(shown), "{story}");
     let row = |page: &str, name: &str| {
         page.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned()
     };
     let now = world.crew(&["status"]).success();
     assert_eq!(row(&end, "  time"), row(&now, "  time"), "the end stays where it was");
-    let note = "  note    the user brought the tree back to the end of iteration 1\n";
+    let note = "  note    the user restored the tree to the end of iteration 1\n";
     assert!(now.contains(note), "{now}");
     let iteration = world.crew(&["show", "--iteration", "1"]).success();
     assert!(iteration.contains("files   work.txt\n"), "{iteration}");

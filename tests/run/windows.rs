@@ -206,7 +206,7 @@ fn a_window_outlives_its_loop_and_a_typed_start_clears_a_wrong_one() {
     is_answered_again(&world);
     let typed = run(&world, "typed", "2");
     let said = format!(
-        "the service answers: no loop waits for the limit met by loop {met_by}: It did not answer (rate_limit) any more"
+        "the service answers again: no loop waits for the limit met by loop {met_by}: It did not answer (rate_limit) any longer"
     );
     poll_until("the window is cleared", || typed.stderr().contains(&said));
     let cleared = now();

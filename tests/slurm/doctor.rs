@@ -35,7 +35,7 @@ fn a_job_on_a_node_finds_what_would_prevent_a_fleet_from_running_there() {
         let version = env!("CARGO_PKG_VERSION");
         let expected = format!(
             "crew {version}\n  cluster  slurm\n  node     {}\n  agent    claude\n  model    {address} \
-             connects\n  remote   takes refs/crew/*\n\nnothing is broken\n",
+             connects\n  remote   accepts refs/crew/*\n\nnothing is broken\n",
             node.node
         );
         assert_eq!(good.stdout, expected);
@@ -82,7 +82,7 @@ fn a_login_node_is_reached_by_ssh_and_the_job_has_its_environment() {
         std::fs::create_dir_all(login_file.parent().unwrap()).unwrap();
         std::fs::write(login_file, "").unwrap();
         let ran = sandbox.crew(&["doctor", "--on", "slurm:login"]);
-        for part in ["  cluster  slurm:login\n", " connects\n  remote   takes refs/crew/*\n"] {
+        for part in ["  cluster  slurm:login\n", " connects\n  remote   accepts refs/crew/*\n"] {
             assert!(ran.stdout.contains(part), "{ran:#?}");
         }
         // The identity of whoever asks stays here.

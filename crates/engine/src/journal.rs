@@ -279,8 +279,8 @@ impl fmt::Display for NoteKind {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Plain => Ok(()),
-            Self::Told => out.write_str("told by the user"),
-            Self::Delivered => out.write_str("told the agent"),
+            Self::Message => out.write_str("message of the user"),
+            Self::Delivered => out.write_str("messages delivered to the agent"),
             Self::Woken(iteration) => write!(out, "woken for iteration {iteration}"),
             Self::ResumedInSession => out.write_str("resumed in a session"),
             Self::ResumedInRun => out.write_str("resumed in fresh processes"),
@@ -294,13 +294,13 @@ impl fmt::Display for NoteKind {
                 gone.program()
             ),
             Self::HandedOff(by) => write!(out, "handoff written by the {}", by.label()),
-            Self::HandedOn => out.write_str("the words of the last handoff are in the next prompt"),
+            Self::HandedOn => out.write_str("the text of the last handoff is in the next prompt"),
         }
     }
 }
 
 fn brought_back(to: &str) -> String {
-    format!("the user brought the tree back to {to}")
+    format!("the user restored the tree to {to}")
 }
 
 impl From<NoteKind> for JournalNote {

@@ -116,7 +116,7 @@ pub fn protected_complaint(changed: &[String], head: Option<&str>) -> Option<Str
         let named = join_first_names(&quoted, NAMED_MAX);
         let at = head.and_then(|head| head.get(..12));
         let at = at.map(|head| format!(" (commit {head})")).unwrap_or_default();
-        format!("protected paths were changed: {named}; put them back as the loop found them{at}")
+        format!("protected paths were changed: {named}; restore them as the loop found them{at}")
     })
 }
 
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(protected_complaint(&[], None), None);
         assert_eq!(
             protected_complaint(&paths, None).unwrap(),
-            "protected paths were changed: `a`, `b`, `c`, `d`, `e` and 2 more; put them back as the loop found them"
+            "protected paths were changed: `a`, `b`, `c`, `d`, `e` and 2 more; restore them as the loop found them"
         );
     }
 

@@ -114,7 +114,7 @@ pub struct TestChangesFinding {
 impl TestChangesFinding {
     /// The finding where nothing could be compared, which is no sign that nothing changed.
     pub fn unknown(why: &str) -> Self {
-        let doubt = format!("what was changed of the tests is not known: {why}");
+        let doubt = format!("the changes to the tests are not known: {why}");
         Self { doubts: vec![doubt], ..Self::default() }
     }
 
@@ -314,7 +314,7 @@ impl BaselineResult {
                 _ if !check_passed(&check.control) => unprepared_reason(check),
                 None => continue,
                 Some(again) if again.verdict != Verdict::Failed => {
-                    format!("`{run}` is unsteady: it {}", again.what_happened())
+                    format!("`{run}` is flaky: it {}", again.what_happened())
                 }
                 Some(again) => match of_both(again, &check.control) {
                     Ok(()) => return Self::Failed(run.clone()),
@@ -356,7 +356,7 @@ pub fn judge_without_work(tried: &[TriedCheck], mixed: &[String], are_linked: bo
         let (run, Some(without)) = (&check.control.run, &check.without) else { continue };
         match (failing_tests(&check.control, without), &check.again) {
             (Ok(_), Some(again)) if !check_passed(again) => {
-                why_not.push(format!("`{run}` is unsteady: it {}", control_failure(again)));
+                why_not.push(format!("`{run}` is flaky: it {}", control_failure(again)));
             }
             (Ok(tests), _) => {
                 let tests = join_first_names(&tests, NAMED_MAX);
@@ -378,9 +378,9 @@ pub fn judge_without_work(tried: &[TriedCheck], mixed: &[String], are_linked: bo
     if is_silent || is_by_links { WithoutWork::Impossible(why) } else { WithoutWork::Failed(why) }
 }
 
-/// "tests and work cannot be told apart: src/tax.rs".
-pub fn cannot_be_told_apart(mixed: &[String]) -> String {
-    format!("tests and work cannot be told apart: {}", join_first_names(mixed, NAMED_MAX))
+/// "tests and work cannot be separated: src/tax.rs".
+pub fn cannot_be_separated(mixed: &[String]) -> String {
+    format!("tests and work cannot be separated: {}", join_first_names(mixed, NAMED_MAX))
 }
 
 /// Why a check shows nothing that does not pass on the final tree in the scratch folder.
@@ -489,7 +489,7 @@ mod tests {
         }
         let (blocked, decision) = claimed(&subject, shown(), true);
         assert_eq!(blocked.outcome(), Some(Outcome::Blocked), "{decision}");
-        insta::assert_snapshot!(decision, @"blocked -: refused for what only a person can change: `T.test_tax` failed when the loop began and, as it was then, still fails. Restore it and make it pass. If it has to change, say BLOCKED and why; a person can accept the change: crew resume --accept-test-changes");
+        insta::assert_snapshot!(decision, @"blocked -: refused for a reason that only a person can change: `T.test_tax` failed when the loop began and, as it was then, still fails. Restore it and make it pass. If it has to change, say BLOCKED and why; a person can accept the change: crew resume --accept-test-changes");
         let (_, decision) = claimed(&subject, None, true);
         assert!(decision.starts_with("completed checked"), "{decision}");
     }

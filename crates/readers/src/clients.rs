@@ -261,7 +261,7 @@ pub fn in_its_session(text: &str, subject: &Loop) -> String {
 pub fn next_step(subject: &Loop) -> String {
     match subject.outcome() {
         Some(Outcome::Completed) if !subject.state.git().pending_steps().is_empty() => {
-            format!("{} does what is pending", resume_command(subject))
+            format!("{} completes the pending steps", resume_command(subject))
         }
         Some(Outcome::Completed) if subject.driver() == Driver::Session => {
             format!("start a new one with {}, or with crew run", of_loop(subject, "loop"))

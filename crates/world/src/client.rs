@@ -79,6 +79,6 @@ fn capture_output(
             bail!("{line} {}", with_reason(&format!("ended with {code}"), &said))
         }
         ExitCause::TimedOut => bail!("{line} did not answer within {} s", within.as_secs()),
-        _ => bail!("{line} was ended by a signal"),
+        _ => bail!("{line} was killed by a signal"),
     }
 }

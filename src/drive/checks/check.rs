@@ -94,7 +94,7 @@ pub fn run_check(
     let (verdict, exit) = match ended.cause() {
         ExitCause::Stopped => return None,
         ExitCause::Signal(_) => {
-            let why = "was ended by a signal that crew did not send".to_owned();
+            let why = "was killed by a signal that crew did not send".to_owned();
             return Some(unknown_result(check, why, elapsed_ms, &tail));
         }
         ExitCause::TimedOut if left < own => {

@@ -76,7 +76,7 @@ pub fn examine_cluster(
         let remote = match &remote {
             None => "not tried: this repository has none".to_owned(),
             Some(_) if secret => {
-                "not tried: its address holds a password, which all would see".to_owned()
+                "not tried: its address contains a password, which every user would see".to_owned()
             }
             Some(_) => report.remote,
         };
@@ -163,10 +163,10 @@ fn try_git(
     }
     let Some(url) = remote else { return "not tried" };
     match remotes::remote_takes(url, "refs/crew/doctor/_probe", stop) {
-        Ok(true) => "takes refs/crew/*",
+        Ok(true) => "accepts refs/crew/*",
         Ok(false) => {
             found.add("node-remote-refuses", &context! { node });
-            "takes no ref"
+            "accepts no ref"
         }
         Err(GitFault { cause, hint, .. }) => {
             found.add("node-remote-fails", &context! { node, cause, hint });

@@ -125,7 +125,7 @@ fn take_usage(home: &Home, record: &Loop) -> Option<String> {
 fn report_end(ledger: &Ledger<'_>, ended: &FinishedAgent) {
     // Without a record there is no log, which was already reported.
     if let (Some(error), false) = (ended.log_error(), ledger.is_behind()) {
-        ledger.emit_note(&format!("the log of this iteration is not whole: {error}"));
+        ledger.emit_note(&format!("the log of this iteration is incomplete: {error}"));
     }
     if ended.closed_early() {
         ledger.emit_note(

@@ -107,7 +107,7 @@ fn a_delay_comes_between_iterations_and_counts_only_as_time_of_the_loop() {
 fn the_wait_after_a_crash_does_not_count_as_time_of_an_iteration() {
     let ran = Stage::new(&[ends(ProcessEnd::Signal(9)), claim()]).run();
     assert_eq!((ran.end().0, ran.end().2), (Some(Outcome::Completed), 2));
-    assert_eq!(ran.lines_with("wait"), ["60 wait until 65: the agent was ended by signal 9"]);
+    assert_eq!(ran.lines_with("wait"), ["60 wait until 65: the agent was killed by signal 9"]);
     assert_eq!(
         (ran.record.elapsed_ms.clone(), ran.record.state.time().awake_ms()),
         (vec![60_000; 2], 125_000)

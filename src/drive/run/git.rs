@@ -35,7 +35,7 @@ use world::store::{self, Home, LOCK_WAIT};
 
 /// What crew's commits leave out.
 const IGNORED: &str = "ignored when the loop began, and left out of crew's commits: {}";
-const BEHIND: &str = "another commit of a submodule came, and the old one is still checked out, which \
+const BEHIND: &str = "a submodule moved to another commit, and the old one is still checked out, which \
                       crew's commits leave out: {} (git submodule update)";
 const NESTED: &str = "{} is a separate repository: no commit of this loop holds its files (git \
                       submodule add takes it in, or remove the .git in it)";
@@ -248,7 +248,7 @@ impl<'a> Checkout<'a> {
                 self.note_once(
                     ledger,
                     vec![path.into()],
-                    "{} is a repository inside, with work that is not committed there: no commit and \
+                    "{} is a nested repository with work that is not committed there: no commit and \
                      no push of this loop has it (git -C {} commit)",
                 );
             }
@@ -439,10 +439,10 @@ pub fn settle_steps(
     }
     put_back_in(&record.place).map_err(|fault| anyhow!(fault.cause_and_hint()))?;
     let record =
-        held.change(&record, "doing what is pending", |record| record.state.name_owner(me))?;
+        held.change(&record, "completing the pending steps", |record| record.state.name_owner(me))?;
     drop(held);
     let what = left.pending_names().join(", ");
-    sink.on_event(&RunEvent::Noted(&format!("loop {id} ended with this pending: {what}")));
+    sink.on_event(&RunEvent::Noted(&format!("loop {id} ended with pending steps: {what}")));
     let sink = RefCell::new(&mut *sink as &mut dyn EventSink);
     let machine = ThisMachine(home);
     let mut checkout = Checkout::new(home, &record);

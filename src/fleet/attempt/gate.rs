@@ -221,10 +221,12 @@ impl IterationGate for AttemptGate<'_> {
                     let _ = self.report(record, AttemptPhase::Queued, None);
                 }
                 let before =
-                    if ahead == 0 { String::new() } else { format!(", {ahead} before it") };
+                    if ahead == 0 { String::new() } else { format!(", {ahead} ahead of it") };
                 return Admission::Later(format!("a slot{before}"));
             }
-            Err(error) => return Admission::Later(format!("a slot, which cannot be had: {error}")),
+            Err(error) => {
+                return Admission::Later(format!("a slot, which cannot be taken: {error}"));
+            }
         }
         if let Some(fault) = lost_repository(&record.place) {
             return Admission::Ends(Ending::new(Outcome::Blocked, EndReason::Git(fault)));

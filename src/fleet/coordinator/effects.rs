@@ -309,7 +309,7 @@ impl Coordinator<'_> {
         let FetchFault { why, concerns } = match result {
             Ok(Some(commit)) => return self.take_in(FleetEvent::Fetched { task, commit }),
             Ok(None) => {
-                let why = "its branch is not there".to_owned();
+                let why = "its branch does not exist".to_owned();
                 FetchFault { why, concerns: FetchConcern::Task }
             }
             Err(fault) => fault,

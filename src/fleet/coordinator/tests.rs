@@ -374,7 +374,7 @@ fn a_running_attempt_is_adopted_and_a_lost_one_is_tried_again() {
     let started = stage.executor.started.borrow();
     assert_eq!(started.len(), 1, "{lines:?}");
     assert_eq!(started[0].task.as_str(), "gone");
-    assert!(lines.iter().any(|line| line.contains("runs already, adopted")), "{lines:?}");
+    assert!(lines.iter().any(|line| line.contains("already running, adopted")), "{lines:?}");
 }
 
 #[test]

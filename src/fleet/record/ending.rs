@@ -263,7 +263,7 @@ mod tests {
         insta::assert_snapshot!(told.join("\n"), @r"
         Asked: which port?
         Asked: the agent said BLOCKED and gave no reason
-        TestChanges: refused for what only a person can change: a test was changed; a person can accept the change: crew resume
+        TestChanges: refused for a reason that only a person can change: a test was changed; a person can accept the change: crew resume
         Loop: a fault of git
         Person: cancelled by the user
         Loop: no progress

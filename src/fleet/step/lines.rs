@@ -27,7 +27,7 @@ pub fn render_line(line: &FleetLine, record: &FleetRecord, at: DateTime<FixedOff
             (task, format!("starts, attempt {number}"))
         }
         FleetLine::Started { task, .. } => (task, "continues".to_owned()),
-        FleetLine::Adopted { task } => (task, "runs already, adopted".to_owned()),
+        FleetLine::Adopted { task } => (task, "already running, adopted".to_owned()),
         FleetLine::Iteration { task, iteration, of, what } => {
             let of = if *of > 0 { format!("/{of}") } else { String::new() };
             (task, with_reason(&format!("iteration {iteration}{of} ended"), &show_text(what)))
@@ -145,7 +145,7 @@ mod tests {
         vat-rounding   starts
         a-name-that-is-rather-long starts, attempt 2
         vat-rounding   continues
-        vat-rounding   runs already, adopted
+        vat-rounding   already running, adopted
         vat-rounding   iteration 3/10 ended: npm test 1 of 402 fails
         vat-rounding   iteration 4 ended
         vat-rounding   waits: claude: usage limit

@@ -141,7 +141,7 @@ impl Turn<'_> {
             TaskState::Ended(it) if it.is_completed() => {
                 Some("the task is completed; another name for the file makes a new one")
             }
-            TaskState::Ended(_) => Some("the task has ended; crew resume has it read"),
+            TaskState::Ended(_) => Some("the task has ended; crew resume applies it"),
             TaskState::Waiting | TaskState::Landing(_) => None,
         }
     }
@@ -355,14 +355,16 @@ impl Turn<'_> {
         let has_loop = self.coordination.reports.get(id).is_some_and(AttemptReport::has_loop);
         match task.ending().map(|ending| ending.outcome) {
             Some(outcome @ (Outcome::Completed | Outcome::Cancelled)) if is_alone => {
-                self.note(format!("{id} is {}, so no agent reads that", outcome.label()));
+                self.note(format!("{id} is {}, so no agent reads the message", outcome.label()));
             }
             Some(outcome) if !is_alone && outcome != Outcome::Blocked => {}
             None if has_loop => {
                 self.pass_request(id, FleetRequest::Tell { words, by_agent: false });
             }
             _ if task.asked.messages.len() >= MESSAGES_MAX => {
-                self.note(format!("{id} does not get that: {MESSAGES_MAX} messages wait for it"));
+                self.note(format!(
+                    "{id} did not get the message: {MESSAGES_MAX} messages wait for it"
+                ));
             }
             _ => task.asked.messages.push(words),
         }

@@ -32,8 +32,8 @@ fn messages_and_requests_reach_a_loop_as_soon_as_it_exists() {
     for _ in 0..6 {
         bench.step(FleetEvent::Requested(None, tell("again")));
     }
-    let told = notes_of(&bench.step(FleetEvent::Requested(None, tell("again"))));
-    assert_eq!(told, ["a does not get that: 5 messages wait for it"]);
+    let shown = notes_of(&bench.step(FleetEvent::Requested(None, tell("again"))));
+    assert_eq!(shown, ["a did not get the message: 5 messages wait for it"]);
 }
 
 #[test]

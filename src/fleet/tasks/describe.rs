@@ -294,7 +294,7 @@ fn find_remote(top: &Path) -> Result<Remote> {
     if url.starts_with("http") && authority.is_some_and(|text| text.contains('@')) {
         bail!(Failure::new(
             format!(
-                "the address of {name} holds a name or a password, and every user of a machine sees the words of its processes"
+                "the address of {name} contains a user name or a password, and every user of a machine sees the arguments of its processes"
             ),
             format!("git remote set-url {name} without it, and a credential helper")
         ));

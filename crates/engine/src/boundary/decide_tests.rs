@@ -204,14 +204,14 @@ fn rule_6_the_second_refusal_in_a_row_that_no_agent_can_change_is_blocked() {
         (apply_decision(judged, &decision), decision)
     };
     let missing = Some("finds no program `x` (exit 127); install it");
-    let other = Some("was ended by a signal");
+    let other = Some("was killed by a signal");
     let begun = a_loop_with(&[("test", Role::Verify)]);
     let (once, decision) = refused(&begun, missing, Claim::Success);
     assert_eq!(decision, Decision::Continue);
     let (_, again) = refused(&once, missing, Claim::Success);
     assert_eq!(
         why(again),
-        "refused for what only a person can change: `test` finds no program `x` (exit 127); install it"
+        "refused for a reason that only a person can change: `test` finds no program `x` (exit 127); install it"
     );
     let (silent, decision) = refused(&once, missing, Claim::None);
     assert_eq!(decision, Decision::Continue, "nobody asked for the end");

@@ -5,7 +5,7 @@ use crate::fixture::{SetState, a_run};
 
 #[test]
 fn crew_waits_after_a_crash_or_a_timeout_but_not_after_an_exit_status_or_a_request() {
-    let signal = Some("the agent was ended by signal 9");
+    let signal = Some("the agent was killed by signal 9");
     let table = [
         (ProcessEnd::Signal(9), false, signal),
         (ProcessEnd::Signal(9), true, signal),

@@ -423,7 +423,7 @@ fn failed_at_once(agent: &AgentOutcome) -> Option<String> {
 /// How an agent crashed, whether or not the model's service failed, too.
 fn ended_badly(agent: &AgentOutcome) -> Option<String> {
     match agent.process.as_ref()? {
-        ProcessEnd::Signal(signal) => Some(format!("the agent was ended by signal {signal}")),
+        ProcessEnd::Signal(signal) => Some(format!("the agent was killed by signal {signal}")),
         ProcessEnd::NotStarted(why) => Some(format!("the agent could not be started: {why}")),
         ProcessEnd::Exit(_) if agent.closing == AgentClosing::Missing => {
             Some("the agent ended without its closing event".to_owned())

@@ -106,7 +106,7 @@ fn a_check_that_ran_nothing_and_that_no_agent_can_change_blocks_at_the_second_re
     let (once, _) = claimed(&failed_before(), tests(0, 0, 0, 57), true);
     assert!(once.is_live());
     let (_, twice) = claimed(&once, tests(0, 0, 0, 57), true);
-    insta::assert_snapshot!(twice, @"blocked  (refused for what only a person can change: `test` ran 0 tests (57 filtered out))");
+    insta::assert_snapshot!(twice, @"blocked  (refused for a reason that only a person can change: `test` ran 0 tests (57 filtered out))");
 }
 
 #[test]

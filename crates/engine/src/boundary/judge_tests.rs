@@ -121,7 +121,7 @@ fn failures_in_a_row_are_counted_and_any_other_iteration_resets_them() {
     let said = Claim::Failure { reason: Some("no network".to_owned()) };
     let table = vec![
         (timed_out, Some("the iteration ran into its timeout of 30m")),
-        (ended(ProcessEnd::Signal(9)), Some("the agent was ended by signal 9")),
+        (ended(ProcessEnd::Signal(9)), Some("the agent was killed by signal 9")),
         (
             ended(ProcessEnd::NotStarted("no such file".to_owned())),
             Some("the agent could not be started: no such file"),
@@ -182,7 +182,7 @@ fn an_overdue_agent_that_changed_nothing_or_an_error_in_the_closing_event_is_a_f
         (overdue(ProcessEnd::Silent(900), Some("another")), None, Some(silent)),
         (error, Some(said), None),
         (missing(Claim::None), Some("the agent ended without its closing event"), None),
-        (killed(Claim::None), Some("the agent was ended by signal 9"), None),
+        (killed(Claim::None), Some("the agent was killed by signal 9"), None),
         (killed(Claim::Success), None, None),
     ];
     for (facts, failure, ended) in table {
@@ -360,7 +360,7 @@ fn a_changed_protected_path_fails_the_iteration_and_refuses_the_claim() {
         let judged = judge_boundary(&subject, &facts);
         let evidence = judged.after.state.seen().evidence().as_ref().unwrap();
         let complaint = named.map(|path| {
-            format!("protected paths were changed: `{path}`; put them back as the loop found them")
+            format!("protected paths were changed: `{path}`; restore them as the loop found them")
         });
         let claim = complaint.clone().map_or(ClaimResult::Accepted, ClaimResult::Refused);
         assert_eq!((evidence.failure.clone(), evidence.claim.clone()), (complaint, claim));

@@ -189,7 +189,7 @@ mod tests {
             for (found, proved, is_known) in [
                 (BaselineResult::Failed("test".to_owned()), Some(Proof::Checked), true),
                 (BaselineResult::Passed, None, true),
-                (BaselineResult::Unknown("`test` is unsteady".to_owned()), None, false),
+                (BaselineResult::Unknown("`test` is flaky".to_owned()), None, false),
             ] {
                 known.baseline = Some(found);
                 assert!(!wants_baseline(&subject, &known), "once a boundary");

@@ -190,7 +190,7 @@ impl fmt::Display for EndReason {
             }
             Self::AgentBlocked(reason) => write!(out, "the agent said BLOCKED: {reason}"),
             Self::Refused(refusal) => {
-                write!(out, "refused for what only a person can change: {refusal}")
+                write!(out, "refused for a reason that only a person can change: {refusal}")
             }
             Self::TooManyFailures { count: failures, last } => {
                 write!(out, "{} in a row, the last: {last}", count(*failures, "failure"))

@@ -59,7 +59,7 @@ fn a_job_is_proven_when_a_test_that_passes_fails_without_it() {
     insta::assert_snapshot!(told.join("\n"), @r#"
     Proven("`t` passes, and without the work it fails in a, b")
     Proven("`t` passes, and without the work it fails in b")
-    Failed("`t` is unsteady: it failed (exit 1)")
+    Failed("`t` is flaky: it failed (exit 1)")
     Failed("`t` passes without the work too, as after a refactoring")
     Failed("`t` fails without the work before its tests run")
     Failed("`t` fails without the work in no test that passes with it")
@@ -69,7 +69,7 @@ fn a_job_is_proven_when_a_test_that_passes_fails_without_it() {
     Impossible("`t` fails without the work, and its output does not say in which test")
     Impossible("`t` failed (exit 1) in a scratch folder, which `setup` and .worktreeinclude prepare")
     Impossible("`t` runs no test in a scratch folder, which `setup` and .worktreeinclude prepare")
-    Failed("tests and work cannot be told apart: src/tax.rs")
+    Failed("tests and work cannot be separated: src/tax.rs")
     Proven("`t` passes, and without the work it fails in b")
     "#);
 }
@@ -107,7 +107,7 @@ fn a_check_failed_at_the_baseline_if_it_fails_twice_there_and_passes_in_between(
     assert_eq!(why.matches("`t` failed").count(), 2, "{why}");
     insta::assert_snapshot!(told.join("\n"), @r#"
     Failed("t")
-    Unknown("`t` is unsteady: it passed")
+    Unknown("`t` is flaky: it passed")
     Failed("t")
     Passed
     Unknown("`t` timed out after 1 s on the tree as the loop found it")

@@ -59,7 +59,7 @@ pub fn verdict_remark(inputs: &PageInputs<'_>) -> Option<String> {
         Some((Outcome::Blocked, _)) => Some("needs you".to_owned()),
         Some((Outcome::Error, _)) => None,
         Some(_) => state_of_the_checks(record),
-        None if inputs.view.owner_is_gone => Some("no process drives it any more".to_owned()),
+        None if inputs.view.owner_is_gone => Some("no longer driven by any process".to_owned()),
         None => inputs.view.dialog.map(|_| "needs you".to_owned()),
     }
 }
@@ -197,11 +197,11 @@ fn proof_condition(ending: &Ending) -> Option<String> {
 pub fn at_dialog(dialog: &Dialog, at: DateTime<FixedOffset>) -> String {
     let since = clock_time(dialog.since, at);
     match &dialog.tool {
-        _ if dialog.is_question => format!("waits since {since} for your answer to a question"),
+        _ if dialog.is_question => format!("waiting since {since} for your answer to a question"),
         Some(tool) => {
-            format!("waits at a permission dialog since {since}: {}", clip_line(tool, 60))
+            format!("waiting at a permission dialog since {since}: {}", clip_line(tool, 60))
         }
-        None => format!("waits at a permission dialog since {since}"),
+        None => format!("waiting at a permission dialog since {since}"),
     }
 }
 
@@ -347,8 +347,8 @@ mod live_tests {
             };
             at_dialog(&it, at(0).wall.fixed_offset())
         };
-        assert_snapshot!(told(Some("Bash"), false), @"waits at a permission dialog since 11:06: Bash");
-        assert_snapshot!(told(None, false), @"waits at a permission dialog since 11:06");
-        assert_snapshot!(told(None, true), @"waits since 11:06 for your answer to a question");
+        assert_snapshot!(shown(Some("Bash"), false), @"waiting at a permission dialog since 11:06: Bash");
+        assert_snapshot!(shown(None, false), @"waiting at a permission dialog since 11:06");
+        assert_snapshot!(shown(None, true), @"waiting since 11:06 for your answer to a question");
     }
 }

@@ -340,9 +340,9 @@ fn last_words(iteration: &Iteration, proof: Option<Proof>) -> LastWords {
             Some(format!("claimed, {proof}"))
         }
         (ClaimResult::Refused(_), _) => Some("claimed, refused".to_owned()),
-        (ClaimResult::NearMiss(_), _) => Some("claimed, not heard".to_owned()),
+        (ClaimResult::NearMiss(_), _) => Some("claim not recognized".to_owned()),
         (ClaimResult::Blocked(_), _) => Some("blocked".to_owned()),
-        (ClaimResult::Failure(why), _) => Some(with_reason("said it failed", why)),
+        (ClaimResult::Failure(why), _) => Some(with_reason("reported a failure", why)),
         (ClaimResult::None, Some(failure)) => Some(failure.to_owned()),
         (ClaimResult::None, None) if evidence.cut => Some(CUT.to_owned()),
         (ClaimResult::None, None) => evidence.unended(),

@@ -248,7 +248,7 @@ fn a_failed_gate_comes_first_and_the_last_iteration_writes_for_the_next_worker()
     The last iteration failed; 3 in a row end the loop.
     This is the last iteration. Begin nothing that you cannot finish now. If the whole task is done and you have seen `cargo clippy` and `cargo test` pass, claim it as always. If it is not done, leave the tree so that it builds and end with three short paragraphs: what works, what is left, and what you tried that failed and would not try again. They head the page for whoever continues. Make no claim then.
 
-    Fix this before anything else: run `cargo clippy` until it passes, and turn no warning off to get there. A claim is heard only when every gate passes.
+    Fix this before anything else: run `cargo clippy` until it passes, and turn no warning off to get there. A claim counts only when every gate passes.
 
     The task:
     Build the todo API

@@ -116,7 +116,7 @@ impl OpenCode {
             "stop" => turn.close_turn(Ok(())),
             "length" => turn.close_cut(),
             "unknown" => {
-                let words = "the stream of the answer broke off";
+                let words = "the answer was interrupted";
                 self.repeat_step(turn, ServiceFailure::from_status(None, words));
             }
             other => turn.close_turn(Err(says_error(other))),
