@@ -151,7 +151,7 @@ fn files_and_json_have_no_colour() {
     world.crew(&["run", "Look around", "--detach"]).success();
     poll_until("the end of that", || world.crew(&["history"]).stdout.contains("Look around"));
     world.crew(&["show", "--html", story.to_str().unwrap()]).success();
-    let mut told = fs::read_to_string(story).unwrap();
+    let mut shown = fs::read_to_string(story).unwrap();
     for words in [
         &["status", "--json"][..],
         &["status", "--since", "12h", "--json"],
@@ -168,9 +168,9 @@ fn files_and_json_have_no_colour() {
             assert!(line.unwrap().as_object().is_some_and(|it| !it.is_empty()), "{words:?}");
         }
         assert!(!printed.stdout.is_empty(), "{words:?}: {printed:#?}");
-        told += &printed.stdout;
+        shown += &printed.stdout;
     }
-    assert!(!is_coloured(&told), "{told}");
+    assert!(!is_coloured(&shown), "{shown}");
     let kept = [world.sandbox.crew_home(), world.sandbox.repository()];
     let kept: Vec<String> = kept.iter().flat_map(|folder| coloured_files(folder)).collect();
     assert!(kept.is_empty(), "{kept:?}");

@@ -121,8 +121,8 @@ fn loops_fleets_and_tasks_are_completed_where_a_command_accepts_them() {
     let mut zsh = sandbox.command("crew");
     zsh.args(["--", "crew", "show", ""]).env("CREW_COMPLETE", "zsh");
     zsh.env("_CLAP_COMPLETE_INDEX", "2");
-    let told = Running::start(zsh, None).wait(DEADLINE).success();
-    assert!(told.lines().next().unwrap().starts_with(&format!("{id}:completed: ")), "{told}");
+    let shown = Running::start(zsh, None).wait(DEADLINE).success();
+    assert!(shown.lines().next().unwrap().starts_with(&format!("{id}:completed: ")), "{shown}");
 }
 
 #[test]
@@ -252,8 +252,8 @@ fn each_shell_accepts_its_completion_script() {
         }
     }
     let asks = "crew completions fish | source; complete -C 'crew run --agent cod'";
-    if let Some(told) = read_by(&sandbox, "fish", &["-c", asks], "") {
-        assert_eq!((told.stdout.trim(), told.stderr.as_str()), ("codex", ""));
+    if let Some(shown) = read_by(&sandbox, "fish", &["-c", asks], "") {
+        assert_eq!((shown.stdout.trim(), shown.stderr.as_str()), ("codex", ""));
     }
     let other = sandbox.crew(&["completions", "tcsh"]);
     let expected = "crew: invalid value `tcsh` for `<SHELL>`\nhint: it can be bash, zsh, fish\n";

@@ -42,7 +42,7 @@ fn leaves_nothing(sandbox: &Sandbox, words: &[&str]) -> Ran {
 
 #[track_caller]
 fn assert_played(ran: Ran) {
-    let told = ran.success();
+    let shown = ran.success();
     let scenes = [
         "> /crew:loop ",
         "* iteration 1: ",
@@ -55,12 +55,12 @@ fn assert_played(ran: Ran) {
         "completed after 3 iterations · proof: checked",
         "`sh test.sh` passes",
     ];
-    let mut rest = told.as_str();
+    let mut rest = shown.as_str();
     for scene in scenes {
-        let (_, after) = rest.split_once(scene).unwrap_or_else(|| panic!("no {scene:?}: {told}"));
+        let (_, after) = rest.split_once(scene).unwrap_or_else(|| panic!("no {scene:?}: {shown}"));
         rest = after;
     }
-    assert!(!rest.contains("* iteration"), "{told}");
+    assert!(!rest.contains("* iteration"), "{shown}");
 }
 
 #[test]
@@ -141,9 +141,9 @@ fn a_demo_interrupted_during_a_check_leaves_neither_files_nor_processes() {
 
 /// The task that the first line with all these words is about.
 #[track_caller]
-fn task_of<'told>(told: &'told str, words: &[&str]) -> &'told str {
+fn task_of<'shown>(shown: &'shown str, words: &[&str]) -> &'shown str {
     let has_all = |line: &&str| words.iter().all(|word| line.contains(word));
-    let line = told.lines().find(has_all).unwrap_or_else(|| panic!("no {words:?}: {told}"));
+    let line = shown.lines().find(has_all).unwrap_or_else(|| panic!("no {words:?}: {shown}"));
     line.split_whitespace().nth(1).unwrap_or_default()
 }
 
@@ -159,8 +159,8 @@ fn the_demo_of_a_fleet_has_a_conflict_a_failed_check_and_a_limit_and_all_of_it_l
         .env("GIT_DIR", "/nowhere")
         .env("GIT_AUTHOR_NAME", "")
         .env("GIT_COMMITTER_EMAIL", "");
-    let told = leaves_nothing(&sandbox, &["demo", "--fleet"]).success();
-    let (_, run) = told.split_once("> crew fleet run tasks --land --yes\n").unwrap();
+    let shown = leaves_nothing(&sandbox, &["demo", "--fleet"]).success();
+    let (_, run) = shown.split_once("> crew fleet run tasks --land --yes\n").unwrap();
     let (run, log) = run.split_once("> git log --oneline --graph main\n").unwrap();
     assert!(["smallest", "count"].contains(&task_of(run, &["sent back", "conflict: numbers.sh"])));
     assert!(["total", "average"].contains(&task_of(run, &["sent back", "red: "])));
@@ -168,17 +168,17 @@ fn the_demo_of_a_fleet_has_a_conflict_a_failed_check_and_a_limit_and_all_of_it_l
     // The second meets the limit itself, or waits because the first has met it.
     for task in ["guide", "changes"] {
         for words in [[task, " waits until "], [task, " resumes"]] {
-            assert_eq!(task_of(run, &words), task, "{told}");
+            assert_eq!(task_of(run, &words), task, "{shown}");
         }
     }
     for task in ["smallest", "count", "total", "average", "guide", "changes"] {
-        assert_eq!(task_of(run, &[task, "landed as "]), task, "{told}");
+        assert_eq!(task_of(run, &[task, "landed as "]), task, "{shown}");
     }
     let (log, closing) = log.split_once("\n\n").unwrap();
     // A branch that was merged would have lines between the commits.
-    assert!(log.lines().all(|line| line.starts_with("* ")), "{told}");
-    assert_eq!(log.lines().count(), 7, "{told}");
-    assert!(closing.contains("docs/guides/many-tasks.md"), "{told}");
+    assert!(log.lines().all(|line| line.starts_with("* ")), "{shown}");
+    assert_eq!(log.lines().count(), 7, "{shown}");
+    assert!(closing.contains("docs/guides/many-tasks.md"), "{shown}");
 }
 
 /// What needs the processes in `/proc`, or the options that `script` has on Linux.
@@ -217,9 +217,9 @@ mod on_linux {
         let line = format!("stty cols 80; exec {} demo --fast", crew().display());
         let mut terminal = sandbox.command("script");
         terminal.args(["-qec", &line, "/dev/null"]);
-        let told = Running::start(terminal, None).wait(DEADLINE).success().replace('\r', "");
-        let opening = told.split_once("\n\n").map(|(opening, _)| opening);
-        insta::assert_snapshot!(opening.unwrap_or(&told), @"
+        let shown = Running::start(terminal, None).wait(DEADLINE).success().replace('\r', "");
+        let opening = shown.split_once("\n\n").map(|(opening, _)| opening);
+        insta::assert_snapshot!(opening.unwrap_or(&shown), @"
         A shell library with two faults, its tests, and an agent that follows a script
           instead of a model. Everything else is real: the hooks, the checks, the loop.
           All of it lives in a temporary folder that is removed at the end.

@@ -19,10 +19,10 @@ fn diff(settings: &str, variables: &[(&str, &str)], words: &str) -> String {
     let mut terminal = world.sandbox.command("script");
     terminal.args(["--quiet", "--return", "--command", &run, "/dev/null"]).env("TERM", "xterm");
     terminal.envs(variables.iter().copied());
-    let told = Running::start(terminal, None).wait(DEADLINE).success();
+    let reported = Running::start(terminal, None).wait(DEADLINE).success();
     assert!(!planted.exists(), "the pager that the repository names was started");
-    assert!(!told.contains("\u{1b}]52") && !told.contains("\u{1b}[8m"), "{told:?}");
-    told
+    assert!(!reported.contains("\u{1b}]52") && !reported.contains("\u{1b}[8m"), "{reported:?}");
+    reported
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::client::{Api, Client, Installed, on_both_clients};
 use crate::sandbox::{DEADLINE, Sandbox, crew, write_executable};
 use crate::spawned::{Ran, Running};
 
-on_both_clients!(what_the_real_client_knows_is_told);
+on_both_clients!(what_the_real_client_knows_is_reported);
 
 /// A machine without a fault: a stand-in for the client, and crew's plugin installed.
 fn healthy() -> Sandbox {
@@ -202,9 +202,9 @@ const FAULTS: [Fault; 30] = [
 ];
 
 fn findings(ran: &Ran) -> Vec<Value> {
-    let told: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:#?}"));
-    assert_eq!(told["schema"], 2);
-    told["findings"].as_array().unwrap().clone()
+    let shown: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:#?}"));
+    assert_eq!(shown["schema"], 2);
+    shown["findings"].as_array().unwrap().clone()
 }
 
 #[test]
@@ -284,12 +284,12 @@ fn the_plugin_of_a_live_session_is_removed_only_if_a_person_insists() {
     let sandbox = healthy();
     let id = begin_a_loop(&sandbox);
     let refused = sandbox.crew(&["uninstall"]);
-    let told = format!(
+    let shown = format!(
         "crew: loop {id} runs in a session, and no hook judges it without the plugin\n\
          hint: crew pause {id} or crew cancel {id} first: its record stays, and crew resume {id} continues it \
          in fresh processes; crew uninstall --yes does it anyway\n"
     );
-    assert!(refused.code() == 1 && refused.stderr.starts_with(&told), "{refused:#?}");
+    assert!(refused.code() == 1 && refused.stderr.starts_with(&shown), "{refused:#?}");
     assert!(folder(&sandbox).exists());
     let said = sandbox.crew(&["uninstall", "--yes"]).success();
     let row = format!("  loop     no hook judges loop {id} any longer: crew cancel {id}\n");
@@ -336,11 +336,11 @@ fn nothing_is_broken_if_only_another_agent_is_set_up() {
     assert_eq!(ran.code(), 0, "{ran:#?}");
     let found = findings(&ran);
     assert_eq!(found[0]["severity"], "note");
-    let told = "`claude` is not on PATH, so no session can run loops; crew run works with codex";
-    assert_eq!(found[0]["what"], told);
+    let shown = "`claude` is not on PATH, so no session can run loops; crew run works with codex";
+    assert_eq!(found[0]["what"], shown);
 }
 
-fn what_the_real_client_knows_is_told(installed: &Installed) {
+fn what_the_real_client_knows_is_reported(installed: &Installed) {
     let sandbox = Sandbox::new();
     let api = Api::scripted([]);
     let client = Client::new(installed, &sandbox, &api).installed_plugins();
@@ -387,11 +387,11 @@ fn a_failing_srun_is_a_finding_with_its_last_output_and_a_hint() {
         let ran = sandbox.crew(&["doctor", "--on", "slurm", "--json"]);
         assert_eq!(ran.code(), 1, "{ran:#?}");
         assert!(ran.stderr.starts_with("crew: waiting for a place on slurm"), "{ran:#?}");
-        let told: Value = serde_json::from_str(&ran.stdout).unwrap();
-        let [finding] = &told["findings"].as_array().unwrap()[..] else { panic!("{told:#}") };
-        assert_eq!(finding["code"], "cluster-silent", "{told:#}");
-        assert!(finding["what"].as_str().unwrap().contains(what), "{told:#}");
-        assert!(finding["fix"].as_str().unwrap().starts_with(fix), "{told:#}");
+        let shown: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let [finding] = &shown["findings"].as_array().unwrap()[..] else { panic!("{shown:#}") };
+        assert_eq!(finding["code"], "cluster-silent", "{shown:#}");
+        assert!(finding["what"].as_str().unwrap().contains(what), "{shown:#}");
+        assert!(finding["fix"].as_str().unwrap().starts_with(fix), "{shown:#}");
     }
 }
 

@@ -63,8 +63,8 @@ impl Client {
     /// Every loop, the newest first.
     #[track_caller]
     pub(crate) fn loops(&self) -> Vec<Value> {
-        let told = self.sandbox.crew(&["status", "--all", "--json"]).success();
-        serde_json::from_str::<Value>(&told).unwrap()["loops"].as_array().unwrap().clone()
+        let shown = self.sandbox.crew(&["status", "--all", "--json"]).success();
+        serde_json::from_str::<Value>(&shown).unwrap()["loops"].as_array().unwrap().clone()
     }
 
     /// The newest loop's outcome or, while it is live, its status; and its counted iterations.
@@ -129,8 +129,8 @@ fn a_loop_works_without_git_and_in_a_read_only_checkout() {
     let client = Client::of(Sandbox::without_git());
     client.sandbox.write(".claude", "a file in the way");
     let answer = client.command("loop", "\"Build it\" --stall 1");
-    let told = answer["systemMessage"].as_str().unwrap();
-    assert!(told.contains("the checkout's files could not be written"), "{told}");
+    let shown = answer["systemMessage"].as_str().unwrap();
+    assert!(shown.contains("the checkout's files could not be written"), "{shown}");
     for number in 0..3 {
         client.sandbox.write("work", &"x".repeat(number));
         assert!(client.goes_on(&format!("Changed, {number}.")));

@@ -35,9 +35,9 @@ fn the_example_of_the_page_lands_all_of_its_tasks() {
     // Nobody can be asked here.
     let trusted = pattern("(?m)^crew fleet run tasks/ --land$").replace(&example, "$0 --yes");
     assert_ne!(trusted, example);
-    let told = sandbox.sh(&trusted).success();
-    assert!(told.contains("fleet shop: 3 of 3 landed\n"), "{told}");
-    let log: Vec<&str> = told.lines().rev().take(4).collect();
+    let shown = sandbox.sh(&trusted).success();
+    assert!(shown.contains("fleet shop: 3 of 3 landed\n"), "{shown}");
+    let log: Vec<&str> = shown.lines().rev().take(4).collect();
     let subjects: Vec<&str> = log.iter().map(|line| line.split_once(' ').unwrap().1).collect();
     // The task with the highest priority is the first, and the one after it comes behind it.
     assert_eq!(
@@ -57,9 +57,9 @@ fn the_fleet_file_of_the_page_does_what_its_comments_say() {
     sandbox.git(&["push", "--quiet", "origin", "main"]);
     // The base is the one of the file, and not the one checked out.
     sandbox.git(&["checkout", "--quiet", "-b", "other"]);
-    let told = sandbox.crew(&["fleet", "run", "tasks", "--land", "--dry-run"]).success();
+    let shown = sandbox.crew(&["fleet", "run", "tasks", "--land", "--dry-run"]).success();
     // Where a line is broken does not matter here.
-    let words = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     for expected in [
         "fleet shop: 1 task from main, on this machine, 4 at once, at most $50.00 ",
         " setup `npm ci` in each new clone ",
@@ -68,6 +68,6 @@ fn the_fleet_file_of_the_page_does_what_its_comments_say() {
         " main, when a task's checks pass on it (--land) ",
         " options max-iterations = \"15\" ",
     ] {
-        assert!(words.contains(expected), "{expected}: {told}");
+        assert!(words.contains(expected), "{expected}: {shown}");
     }
 }

@@ -46,8 +46,8 @@ fn proposed(sandbox: &Sandbox, id: &str, lines: &[&str]) -> usize {
     let mut all = 0;
     for line in lines {
         let refused = typed(sandbox, line);
-        let told = refused.stderr.split_once("\nhint: ");
-        let (fault, hint) = told.unwrap_or_else(|| panic!("{line}: no way out: {refused:#?}"));
+        let shown = refused.stderr.split_once("\nhint: ");
+        let (fault, hint) = shown.unwrap_or_else(|| panic!("{line}: no way out: {refused:#?}"));
         assert!(fault.starts_with("crew: ") && refused.code() != 0, "{line}: {refused:#?}");
         for command in commands(hint, id) {
             // Following has no end while the loop runs.

@@ -9,11 +9,11 @@ use crate::client::{Api, Client, Installed, Reply, Terminal, in_a_terminal, on_b
 use crate::sandbox::{Sandbox, checkout, crew};
 
 on_both_clients!(
-    installed_twice_and_over_an_older_one_it_runs_and_is_forgotten,
-    what_is_installed_and_the_checkout_validate_strictly,
+    a_plugin_installed_over_an_older_one_runs_and_can_be_uninstalled,
+    the_installed_plugin_and_the_checkout_pass_the_clients_strict_validation,
     a_local_installation_counts_in_its_repository_alone_and_is_undone_there,
-    a_shared_one_writes_an_address_and_no_path_of_this_machine,
-    without_a_binary_the_checkout_says_what_to_do,
+    a_shared_installation_records_an_address_and_no_path_of_this_machine,
+    a_checkout_without_a_binary_explains_how_to_build_it,
 );
 
 /// What the client keeps of its own, whatever it is asked to forget: its settings (emptied), its
@@ -84,7 +84,7 @@ fn listed(client: &Client<'_>) -> Value {
     json(&client.tool(&["plugin", "list", "--json"]).success())
 }
 
-fn installed_twice_and_over_an_older_one_it_runs_and_is_forgotten(installed: &Installed) {
+fn a_plugin_installed_over_an_older_one_runs_and_can_be_uninstalled(installed: &Installed) {
     let sandbox = Sandbox::new().home_named("a home");
     let claim = "It is there.\n<promise>COMPLETE</promise>";
     let api = Api::scripted([
@@ -107,8 +107,8 @@ fn installed_twice_and_over_an_older_one_it_runs_and_is_forgotten(installed: &In
     make_older(&sandbox);
     let session = client().prompt("/crew:status").run();
     let skew = format!("the plugin is of version 0.0.9, its binary of {version}");
-    let told = session.lines.iter().filter(|line| line.to_string().contains(&skew));
-    assert!(told.count() > 0, "{session:#?}");
+    let shown = session.lines.iter().filter(|line| line.to_string().contains(&skew));
+    assert!(shown.count() > 0, "{session:#?}");
     let doctor = client().crew(&["doctor"]);
     assert!(doctor.code() == 1 && doctor.stdout.contains("is of crew 0.0.9"), "{doctor:#?}");
     let said = client().crew(&["install"]).success();
@@ -154,7 +154,7 @@ fn assert_left_as(sandbox: &Sandbox, before: &BTreeSet<String>) {
     }
 }
 
-fn what_is_installed_and_the_checkout_validate_strictly(installed: &Installed) {
+fn the_installed_plugin_and_the_checkout_pass_the_clients_strict_validation(installed: &Installed) {
     let sandbox = Sandbox::new().home_named("a home");
     let api = Api::scripted([]);
     let client = client(installed, &sandbox, &api);
@@ -179,7 +179,7 @@ fn a_local_installation_counts_in_its_repository_alone_and_is_undone_there(insta
     assert_eq!(listed(&client), json("[]"));
 }
 
-fn a_shared_one_writes_an_address_and_no_path_of_this_machine(installed: &Installed) {
+fn a_shared_installation_records_an_address_and_no_path_of_this_machine(installed: &Installed) {
     let sandbox = Sandbox::new();
     let api = Api::scripted([]);
     let client = client(installed, &sandbox, &api);
@@ -221,7 +221,7 @@ pub(crate) fn copied_plugin(sandbox: &Sandbox) -> PathBuf {
     plugin
 }
 
-fn without_a_binary_the_checkout_says_what_to_do(installed: &Installed) {
+fn a_checkout_without_a_binary_explains_how_to_build_it(installed: &Installed) {
     let sandbox = Sandbox::new();
     let plugin = copied_plugin(&sandbox);
     let api = Api::scripted([Reply::text("never asked")]);
@@ -237,8 +237,8 @@ fn without_a_binary_the_checkout_says_what_to_do(installed: &Installed) {
     assert!(greeted, "{session:#?}");
 }
 
-/// A client that records what it is asked and gives the answers found in the home.
-fn with_a_stand_in(sandbox: &Sandbox) {
+/// Writes a fake client that records its arguments and gives the answers found in the home.
+fn write_fake_client(sandbox: &Sandbox) {
     sandbox.program(
         "claude",
         r#"echo "$*" >> "$HOME/asked"
@@ -253,7 +253,7 @@ fn with_a_stand_in(sandbox: &Sandbox) {
 fn an_agent_may_not_install_or_uninstall() {
     for variable in ["CLAUDECODE", "CREW_LOOP"] {
         let sandbox = Sandbox::new().env(variable, "1");
-        with_a_stand_in(&sandbox);
+        write_fake_client(&sandbox);
         for verb in ["install", "uninstall"] {
             let ran = sandbox.crew(&[verb]);
             assert!(ran.code() == 1 && ran.stderr.contains("only a person can"), "{ran:#?}");
@@ -293,7 +293,7 @@ fn without_a_client_the_plugin_is_written_and_its_install_commands_are_shown() {
 #[test]
 fn the_links_point_to_the_path_that_an_update_replaces() {
     let sandbox = Sandbox::new();
-    with_a_stand_in(&sandbox);
+    write_fake_client(&sandbox);
     let name = sandbox.root().join("bin/crew");
     std::os::unix::fs::symlink(crew(), &name).unwrap();
     sandbox.crew(&["install"]).success();
@@ -330,7 +330,7 @@ fn completions_and_man_pages_are_installed_on_request_and_removed_again() {
         ("/bin/sh", None),
     ] {
         let sandbox = Sandbox::new().env("SHELL", shell);
-        with_a_stand_in(&sandbox);
+        write_fake_client(&sandbox);
         // Nobody can be asked.
         let said = sandbox.crew(&["install"]).success();
         assert!(
@@ -373,7 +373,7 @@ fn completions_and_man_pages_are_installed_on_request_and_removed_again() {
 #[test]
 fn completions_and_man_pages_of_others_stay() {
     let sandbox = Sandbox::new().env("SHELL", "/usr/bin/fish");
-    with_a_stand_in(&sandbox);
+    write_fake_client(&sandbox);
     std::fs::write(sandbox.home().join("market"), "[]").unwrap();
     std::fs::write(sandbox.home().join("list"), "[]").unwrap();
     let theirs = [".config/fish/completions/crew.fish", ".local/share/man/man1/crew.1"];
@@ -408,7 +408,7 @@ fn in_a_terminal_install_asks_whether_to_add_completions() {
     in_a_terminal(|| {
         for (answer, is_placed) in [("", false), ("y", true)] {
             let sandbox = Sandbox::new().env("SHELL", "/bin/bash");
-            with_a_stand_in(&sandbox);
+            write_fake_client(&sandbox);
             let mut install = sandbox.command(crew());
             install.arg("install");
             let terminal = Terminal::start_in_shell(&sandbox, &install);
@@ -427,7 +427,7 @@ fn in_a_terminal_install_asks_whether_to_add_completions() {
 #[test]
 fn a_plugin_folder_that_contains_other_files_is_never_touched() {
     let sandbox = Sandbox::new();
-    with_a_stand_in(&sandbox);
+    write_fake_client(&sandbox);
     let folder = plugin_folder(&sandbox);
     sandbox.crew(&["install"]).success();
     std::fs::write(folder.join("notes.txt"), "mine").unwrap();
@@ -444,7 +444,7 @@ fn a_plugin_folder_that_contains_other_files_is_never_touched() {
 #[test]
 fn without_an_address_the_packages_address_is_used() {
     let sandbox = Sandbox::new();
-    with_a_stand_in(&sandbox);
+    write_fake_client(&sandbox);
     std::fs::write(sandbox.home().join("market"), "[]").unwrap();
     let address = concat!(env!("CARGO_PKG_REPOSITORY"), ".git");
     let page = sandbox.crew(&["install", "--scope", "project"]).success();
@@ -457,7 +457,7 @@ fn without_an_address_the_packages_address_is_used() {
 #[test]
 fn a_path_of_this_machine_is_never_shared() {
     let sandbox = Sandbox::new();
-    with_a_stand_in(&sandbox);
+    write_fake_client(&sandbox);
     let here = sandbox.root().display().to_string();
     let ran = sandbox.crew(&["install", "--scope", "project", "--marketplace", &here]);
     assert!(

@@ -97,8 +97,8 @@ fn after_an_interruption_the_users_next_message_pauses_the_loop() {
     assert_eq!(client.standing(), stands("running", 0));
     let mark = json!({"type": "user", "message": {"content": "[Request interrupted by user]"}});
     std::fs::write(&transcript, format!("{mark}\n")).unwrap();
-    let told = client.send(says("What is in the README?"));
-    assert!(told["systemMessage"].as_str().unwrap().contains("is paused"), "{told:#}");
+    let shown = client.send(says("What is in the README?"));
+    assert!(shown["systemMessage"].as_str().unwrap().contains("is paused"), "{shown:#}");
     assert!(!client.goes_on("It is empty."));
     assert_eq!(client.standing(), stands("paused", 0));
 }
@@ -111,8 +111,8 @@ fn the_end_of_a_session_interrupts_its_loop_and_the_next_session_learns_it_once(
     assert_eq!(client.standing(), stands("interrupted", 0));
     let next =
         json!({"hook_event_name": "SessionStart", "source": "startup", "session_id": "next"});
-    let told = client.send(next.clone());
-    assert!(told["systemMessage"].as_str().unwrap().contains("was interrupted"), "{told}");
+    let shown = client.send(next.clone());
+    assert!(shown["systemMessage"].as_str().unwrap().contains("was interrupted"), "{shown}");
     assert_eq!(client.send(next), Value::Null);
     assert!(!client.goes_on("A stop after the end."));
 }

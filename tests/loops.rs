@@ -8,20 +8,20 @@ use crate::client::{
 use crate::sandbox::{DEADLINE, Sandbox, poll_until};
 
 on_both_clients!(
-    twelve_tool_less_iterations_all_run_and_the_cap_is_never_met,
-    an_idle_agent_ends_stalled_at_five,
+    twelve_iterations_without_tool_calls_run_without_reaching_the_cap,
+    the_loop_of_an_idle_agent_stalls_after_five_iterations,
     fifteen_iterations_with_a_tool_call_each_end_exhausted_at_fifteen,
     a_false_claim_is_refused_with_the_checks_tail_and_the_next_true_one_completes,
-    a_first_claim_that_is_right_is_checked,
-    a_finished_job_is_tried_and_the_working_tree_is_left_alone,
-    a_swapped_check_is_refused_and_then_blocks_the_loop,
+    a_correct_first_claim_is_checked,
+    a_finished_job_is_proved_without_touching_the_working_tree,
+    a_replaced_check_refuses_a_claim_and_then_blocks_the_loop,
     a_usage_error_costs_no_request_and_reaches_the_user,
     status_help_and_cancel_are_answered_without_the_model,
     a_second_session_in_the_folder_is_left_alone_and_a_cancel_from_outside_ends_the_first,
-    tasks_come_through_byte_for_byte_and_nothing_in_them_runs,
-    a_home_set_through_the_projects_settings_moves_nothing,
-    a_variable_set_through_the_projects_settings_makes_no_check_pass,
-    an_api_error_is_no_iteration_and_the_record_says_how_it_ended,
+    a_task_arrives_byte_for_byte_and_nothing_in_it_is_executed,
+    a_home_set_in_the_projects_settings_has_no_effect,
+    a_variable_set_in_the_projects_settings_does_not_make_a_check_pass,
+    an_api_error_is_not_counted_as_an_iteration_and_is_in_the_record,
 );
 
 on_both_terminals!(
@@ -36,9 +36,9 @@ fn a_pasted_command_starts_a_loop_on_2_1_330() {
 
 /// Every loop of the sandbox, the newest first.
 fn loops(sandbox: &Sandbox) -> Vec<Value> {
-    let told = sandbox.crew(&["status", "--all", "--json"]).success();
-    let told: Value = serde_json::from_str(&told).unwrap();
-    told["loops"].as_array().unwrap().clone()
+    let shown = sandbox.crew(&["status", "--all", "--json"]).success();
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    shown["loops"].as_array().unwrap().clone()
 }
 
 #[track_caller]
@@ -63,7 +63,7 @@ fn assert_ended(sandbox: &Sandbox, outcome: &str, iterations: u32) -> Value {
     ended
 }
 
-fn twelve_tool_less_iterations_all_run_and_the_cap_is_never_met(installed: &Installed) {
+fn twelve_iterations_without_tool_calls_run_without_reaching_the_cap(installed: &Installed) {
     let sandbox = Sandbox::new();
     let api = Api::scripted(idle(20));
     let prompt = "/crew:loop \"Build the todo API\" --max-iterations 12 --stall 0";
@@ -75,7 +75,7 @@ fn twelve_tool_less_iterations_all_run_and_the_cap_is_never_met(installed: &Inst
     assert!(!warned, "{:#?}", session.informational());
 }
 
-fn an_idle_agent_ends_stalled_at_five(installed: &Installed) {
+fn the_loop_of_an_idle_agent_stalls_after_five_iterations(installed: &Installed) {
     let sandbox = Sandbox::new();
     let api = Api::scripted(idle(20));
     Client::new(installed, &sandbox, &api).prompt("/crew:loop Build the todo API").run();
@@ -116,16 +116,16 @@ fn a_false_claim_is_refused_with_the_checks_tail_and_the_next_true_one_completes
     assert_eq!(ended["proof"], "checked");
     let requests = api.main_requests();
     assert_eq!(requests.len(), 6);
-    let told = requests[4].newest();
+    let shown = requests[4].newest();
     assert!(
-        told.contains("Your claim was not accepted.\n\n`sh check.sh` failed (exit 3)."),
-        "{told}"
+        shown.contains("Your claim was not accepted.\n\n`sh check.sh` failed (exit 3)."),
+        "{shown}"
     );
-    assert!(told.contains("missing: the file done"), "{told}");
+    assert!(shown.contains("missing: the file done"), "{shown}");
     assert_eq!(session.result().trim(), claim.trim());
 }
 
-fn a_first_claim_that_is_right_is_checked(installed: &Installed) {
+fn a_correct_first_claim_is_checked(installed: &Installed) {
     let sandbox = Sandbox::new();
     sandbox.write("check.sh", "test -e done\n");
     let claim = "All done.\n\n<promise>COMPLETE</promise>";
@@ -135,7 +135,7 @@ fn a_first_claim_that_is_right_is_checked(installed: &Installed) {
     assert_eq!(assert_ended(&sandbox, "completed", 1)["proof"], "checked");
 }
 
-fn a_finished_job_is_tried_and_the_working_tree_is_left_alone(installed: &Installed) {
+fn a_finished_job_is_proved_without_touching_the_working_tree(installed: &Installed) {
     let sandbox = Sandbox::new();
     sandbox.write("twice.sh", "echo $1\n");
     sandbox.write(
@@ -165,7 +165,7 @@ fn a_finished_job_is_tried_and_the_working_tree_is_left_alone(installed: &Instal
     assert_eq!(after, std::fs::read_to_string(before).unwrap());
 }
 
-fn a_swapped_check_is_refused_and_then_blocks_the_loop(installed: &Installed) {
+fn a_replaced_check_refuses_a_claim_and_then_blocks_the_loop(installed: &Installed) {
     let sandbox = Sandbox::new();
     sandbox.write("check.sh", "test -e done\n");
     let claim = "All done.\n\n<promise>COMPLETE</promise>";
@@ -174,12 +174,12 @@ fn a_swapped_check_is_refused_and_then_blocks_the_loop(installed: &Installed) {
     let prompt = "/crew:loop \"Make the file done\" --verify \"sh check.sh\"";
     Client::new(installed, &sandbox, &api).prompt(prompt).run();
     assert_ended(&sandbox, "blocked", 3);
-    let told = api.main_requests()[2].newest();
+    let shown = api.main_requests()[2].newest();
     assert!(
-        told.contains(
+        shown.contains(
             "check.sh changed since the loop began, when the check failed, and as it was then"
         ),
-        "{told}"
+        "{shown}"
     );
 }
 
@@ -189,9 +189,9 @@ fn a_usage_error_costs_no_request_and_reaches_the_user(installed: &Installed) {
     let prompt = "/crew:loop \"Build it\" --max-iteration 5";
     let session = Client::new(installed, &sandbox, &api).prompt(prompt).run();
     assert_eq!(api.main_requests().len(), 0);
-    let told = session.result();
+    let shown = session.result();
     let expected = "crew: unknown option `--max-iteration`\nhint: did you mean --max-iterations?";
-    assert!(told.contains(expected), "{told}");
+    assert!(shown.contains(expected), "{shown}");
     assert!(loops(&sandbox).is_empty());
 }
 
@@ -235,8 +235,8 @@ fn a_second_session_in_the_folder_is_left_alone_and_a_cancel_from_outside_ends_t
         requests.iter().filter(|it| !it.conversation().contains("Build for ever")).count()
     };
     assert_eq!(others(), 1);
-    let told = sandbox.crew(&["cancel", "--reason", "enough of it"]).success();
-    assert!(told.contains("cancelled by the user: enough of it"), "{told}");
+    let shown = sandbox.crew(&["cancel", "--reason", "enough of it"]).success();
+    assert!(shown.contains("cancelled by the user: enough of it"), "{shown}");
     first.wait();
     let asked = api.main_requests().len();
     let ended = the_loop(&sandbox);
@@ -248,7 +248,7 @@ fn a_second_session_in_the_folder_is_left_alone_and_a_cancel_from_outside_ends_t
     assert_eq!(std::fs::read_dir(handoffs).unwrap().count(), 1);
 }
 
-fn tasks_come_through_byte_for_byte_and_nothing_in_them_runs(installed: &Installed) {
+fn a_task_arrives_byte_for_byte_and_nothing_in_it_is_executed(installed: &Installed) {
     let sandbox = Sandbox::new();
     let long = "Refactor the parser. ".repeat(4_800);
     let tasks = [
@@ -280,7 +280,7 @@ fn tasks_come_through_byte_for_byte_and_nothing_in_them_runs(installed: &Install
     assert_eq!(task, long.trim());
 }
 
-fn a_home_set_through_the_projects_settings_moves_nothing(installed: &Installed) {
+fn a_home_set_in_the_projects_settings_has_no_effect(installed: &Installed) {
     let sandbox = Sandbox::new();
     let elsewhere = sandbox.root().join("elsewhere");
     let settings = json!({ "env": { "CREW_HOME": elsewhere } }).to_string();
@@ -304,7 +304,7 @@ fn journal(sandbox: &Sandbox, record: &Value) -> String {
     std::fs::read_to_string(folder.join("journal.jsonl")).unwrap()
 }
 
-fn a_variable_set_through_the_projects_settings_makes_no_check_pass(installed: &Installed) {
+fn a_variable_set_in_the_projects_settings_does_not_make_a_check_pass(installed: &Installed) {
     let claim = "All is well.\n\n<promise>COMPLETE</promise>";
     for name in ["settings.json", "settings.local.json"] {
         for is_there in [true, false] {
@@ -327,15 +327,15 @@ fn a_variable_set_through_the_projects_settings_makes_no_check_pass(installed: &
             Client::new(installed, &sandbox, &api).prompt(prompt).run();
             let ended = assert_ended(&sandbox, "completed", 3);
             let journal = journal(&sandbox, &ended);
-            let told = journal.matches("new in the environment; not passed to checks").count();
+            let shown = journal.matches("new in the environment; not passed to checks").count();
             // 2.1.197 reads again only files that were there when it started.
             let is_handed_on = is_there || installed.version == "2.1.330";
-            assert_eq!(told, usize::from(is_handed_on), "{file} {is_there}: {journal}");
+            assert_eq!(shown, usize::from(is_handed_on), "{file} {is_there}: {journal}");
         }
     }
 }
 
-fn an_api_error_is_no_iteration_and_the_record_says_how_it_ended(installed: &Installed) {
+fn an_api_error_is_not_counted_as_an_iteration_and_is_in_the_record(installed: &Installed) {
     let sandbox = Sandbox::new();
     let refused = Reply::error(401, "authentication_error", "invalid x-api-key").no_retry();
     let api = Api::scripted(idle(2).chain([refused]));

@@ -21,7 +21,7 @@ fn the_morning_shows_what_ended_what_needs_a_person_and_the_next_command() {
     let run = world.crew_in("../other", &["run", "Set up the backup", "-q"]);
     assert_eq!(run.code(), 13, "{run:#?}");
 
-    let told = world.crew(&["status", "--since", "12h"]).success();
+    let shown = world.crew(&["status", "--since", "12h"]).success();
     let same = [
         (r"\b[a-z][a-z0-9]{7}\b(  | --tell)", "ID$1"),
         (r"since \d\d:\d\d", "since 22:00"),
@@ -29,7 +29,7 @@ fn the_morning_shows_what_ended_what_needs_a_person_and_the_next_command() {
         (r" +\d+[smh] +", "  1s  "),
     ];
     let root = world.sandbox.root().display().to_string();
-    let text = same.iter().fold(told.replace(&root, "ROOT"), |text, (regex, same)| {
+    let text = same.iter().fold(shown.replace(&root, "ROOT"), |text, (regex, same)| {
         pattern(regex).replace_all(&text, *same).into_owned()
     });
     insta::assert_snapshot!(text, @r#"
@@ -46,9 +46,9 @@ fn the_morning_shows_what_ended_what_needs_a_person_and_the_next_command() {
     next  crew resume ID --tell "your answer"
     "#);
 
-    let told = world.crew(&["status", "--since", "12h", "--json"]).success();
-    let told: Value = serde_json::from_str(&told).unwrap();
-    assert_eq!(told["loops"].as_array().unwrap().len(), 2, "{told:#}");
+    let shown = world.crew(&["status", "--since", "12h", "--json"]).success();
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(shown["loops"].as_array().unwrap().len(), 2, "{shown:#}");
     let both = world.crew(&["status", "--since", "12h", "--all"]);
     assert_eq!(both.code(), 2, "{both:#?}");
 }

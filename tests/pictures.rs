@@ -99,23 +99,23 @@ fn typed(sandbox: &Sandbox, words: &str) -> String {
     let mut terminal = sandbox.command("script");
     terminal.args(["--quiet", "--return", "--command", &run, "/dev/null"]);
     terminal.env("TERM", "xterm-256color");
-    let told = Running::start(terminal, None).wait(DEADLINE).stdout.replace('\r', "");
-    format!("\u{1b}[2m$\u{1b}[0m \u{1b}[1mcrew {words}\u{1b}[0m\n\n{told}")
+    let shown = Running::start(terminal, None).wait(DEADLINE).stdout.replace('\r', "");
+    format!("\u{1b}[2m$\u{1b}[0m \u{1b}[1mcrew {words}\u{1b}[0m\n\n{shown}")
 }
 
 #[test]
 fn the_session_picture_shows_real_output() {
     let sandbox = Sandbox::new();
     sandbox.put_crew_on_the_path();
-    let told = typed(&sandbox, "demo --fast");
-    let (_, told) = told.split_once("> /crew:loop").unwrap();
-    let (told, _) = told.split_once("The temporary folder is gone").unwrap();
+    let shown = typed(&sandbox, "demo --fast");
+    let (_, shown) = shown.split_once("> /crew:loop").unwrap();
+    let (shown, _) = shown.split_once("The temporary folder is gone").unwrap();
     let masks = [
         (r"loop [a-z][a-z0-9]{7}\b", "loop k3v9q2xw"),
         (r"(?m)^(    \d) +\d+[smh]", "$1  9s"),
         (r"\d+[smh], from \d\d:\d\d to \d\d:\d\d", "31s, from 22:31 to 22:31"),
     ];
-    let screen = format!("\u{1b}[1m> /crew:loop{told}");
+    let screen = format!("\u{1b}[1m> /crew:loop{shown}");
     compare("session", &with_other_commits(&masked(&screen, &masks)));
 }
 

@@ -35,7 +35,7 @@ fn settled(text: &str, id: &str) -> String {
         .fold(text, |text, (regex, with)| pattern(regex).replace_all(&text, with).into_owned())
 }
 
-fn told(ran: Ran) -> Value {
+fn shown(ran: Ran) -> Value {
     serde_json::from_str(&ran.success()).unwrap()
 }
 
@@ -59,7 +59,7 @@ fn the_story_shows_the_settings_every_iteration_and_the_end() {
            DATE  iteration 1 · TIME · claim refused: echo not there yet; test -e done failed (exit 1)\n  \
            DATE  cancelled by the user: wrong branch\n"
     );
-    let value = told(door.sandbox.crew(&["show", &id, "--json"]));
+    let value = shown(door.sandbox.crew(&["show", &id, "--json"]));
     assert_eq!((&value["schema"], &value["loop"]["id"]), (&json!(2), &json!(id)));
     assert_eq!(value["story"][1]["evidence"]["checks"][0]["exit"], 1);
 }
@@ -144,7 +144,7 @@ fn history_lists_loops_that_ended_in_this_working_tree_newest_first() {
     assert!(ids.contains(&first.as_str()) && ids.contains(&second.as_str()), "{list}");
     assert!(list.contains("  cancelled  1  "), "{list}");
     assert!(list.contains("\n2 loops: 2 cancelled · 2 iterations in "), "{list}");
-    let one = told(door.sandbox.crew(&["history", "--limit", "1", "--json"]));
+    let one = shown(door.sandbox.crew(&["history", "--limit", "1", "--json"]));
     assert_eq!(one["loops"].as_array().unwrap().len(), 1);
     assert_eq!(
         (&one["totals"]["outcomes"]["cancelled"], &one["totals"]["iterations"]),

@@ -15,8 +15,8 @@ use crate::spawned::{Ran, Running};
 
 on_both_terminals!(the_clients_status_line_shows_the_loop);
 on_both_clients!(
-    an_installed_line_is_taken_back_and_the_rest_of_the_settings_stays,
-    another_status_line_is_left_and_the_plugin_is_installed,
+    an_installed_status_line_can_be_removed_without_other_changes_to_the_settings,
+    another_status_line_is_kept_when_the_plugin_is_installed,
 );
 
 const SESSION: &str = "00000000-0000-4000-8000-000000000001";
@@ -48,7 +48,7 @@ fn the_status_line_shows_the_loop_of_the_session_or_else_of_its_folder() {
 }
 
 #[test]
-fn an_input_that_never_arrives_is_not_waited_for() {
+fn the_status_line_does_not_wait_for_input_that_never_arrives() {
     let door = Door::new();
     door.begin("\"Build it\"");
     let mut command = door.sandbox.command(crew());
@@ -57,14 +57,14 @@ fn an_input_that_never_arrives_is_not_waited_for() {
     let silent = child.stdin.take();
     poll_until("the line", || child.try_wait().unwrap().is_some());
     drop(silent);
-    let mut told = String::new();
-    child.stdout.take().unwrap().read_to_string(&mut told).unwrap();
+    let mut shown = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut shown).unwrap();
     assert!(child.wait().unwrap().success());
-    assert_eq!(told, "crew 1/10\n");
+    assert_eq!(shown, "crew 1/10\n");
 }
 
 #[test]
-fn the_input_of_a_shell_is_left_alone_and_an_error_prints_no_line() {
+fn the_status_line_does_not_read_from_a_terminal_and_is_empty_after_an_error() {
     let sandbox = Sandbox::new();
     let mut shell = sandbox.command("/bin/sh");
     let script = "printf 'a\\nb\\n' | while read word; do \"$0\" status --line; echo $word; done";
@@ -105,7 +105,9 @@ fn the_clients_status_line_shows_the_loop(installed: &Installed) {
     });
 }
 
-fn an_installed_line_is_taken_back_and_the_rest_of_the_settings_stays(installed: &Installed) {
+fn an_installed_status_line_can_be_removed_without_other_changes_to_the_settings(
+    installed: &Installed,
+) {
     let sandbox = Sandbox::new().home_named("a home");
     let api = Api::scripted([]);
     let client = || client(installed, &sandbox, &api);
@@ -139,7 +141,7 @@ fn an_installed_line_is_taken_back_and_the_rest_of_the_settings_stays(installed:
     assert!(!client().crew(&["uninstall"]).stdout.contains("taken out"));
 }
 
-fn another_status_line_is_left_and_the_plugin_is_installed(installed: &Installed) {
+fn another_status_line_is_kept_when_the_plugin_is_installed(installed: &Installed) {
     let sandbox = Sandbox::new();
     let api = Api::scripted([]);
     let client = || client(installed, &sandbox, &api);
@@ -149,14 +151,14 @@ fn another_status_line_is_left_and_the_plugin_is_installed(installed: &Installed
     let plugin = sandbox.home().join(".local/share/crew");
     std::fs::write(&file, "{,").unwrap();
     let ran = client().crew(&["install", "--status-line"]);
-    let told = "is not a settings file that crew can read";
-    assert!(ran.code() == 1 && ran.stderr.contains(told) && !plugin.exists(), "{ran:#?}");
+    let shown = "is not a settings file that crew can read";
+    assert!(ran.code() == 1 && ran.stderr.contains(shown) && !plugin.exists(), "{ran:#?}");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "{,");
     let theirs = json!({"type": "command", "command": "mine.sh"});
     std::fs::write(&file, json!({"statusLine": theirs}).to_string()).unwrap();
     let ran = client().crew(&["install", "--status-line"]);
-    let told = "another status line, which stays: mine.sh";
-    assert!(ran.code() == 0 && ran.stderr.contains(told) && plugin.exists(), "{ran:#?}");
+    let shown = "another status line, which stays: mine.sh";
+    assert!(ran.code() == 0 && ran.stderr.contains(shown) && plugin.exists(), "{ran:#?}");
     let settings =
         || -> Value { serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap() };
     assert_eq!(settings()["statusLine"], theirs);

@@ -12,8 +12,9 @@ fn begin(sandbox: &Sandbox) -> String {
         "command_args": "\"Build it\" --stall 0", "prompt_id": "p",
     });
     sandbox.hook(start).success();
-    let told: Value = serde_json::from_str(&sandbox.crew(&["status", "--json"]).success()).unwrap();
-    told["loops"][0]["id"].as_str().unwrap().to_owned()
+    let reported: Value =
+        serde_json::from_str(&sandbox.crew(&["status", "--json"]).success()).unwrap();
+    reported["loops"][0]["id"].as_str().unwrap().to_owned()
 }
 
 /// The output, with the id of the loop as ID.
@@ -35,9 +36,9 @@ fn an_option_of_another_tool_is_answered_with_crews() {
         &["fix", "the", "tests"],
         &["xyz"],
     ];
-    let told = lines
+    let reported = lines
         .map(|words| format!("$ crew {}\n{}", words.join(" "), shown(&sandbox.crew(words), "ID")));
-    insta::assert_snapshot!(told.concat(), @r#"
+    insta::assert_snapshot!(reported.concat(), @r#"
     $ crew ls
     exit 2
     crew: there is no command `ls`
@@ -94,9 +95,9 @@ fn an_option_of_another_tool_is_answered_with_crews() {
 #[test]
 fn a_hint_without_a_loop_says_how_to_start_one() {
     let sandbox = Sandbox::new();
-    let told = [&["status"][..], &["status", "--all"], &["show"], &["pause"]]
+    let reported = [&["status"][..], &["status", "--all"], &["show"], &["pause"]]
         .map(|words| shown(&sandbox.crew(words), "ID"));
-    insta::assert_snapshot!(told.concat(), @r#"
+    insta::assert_snapshot!(reported.concat(), @r#"
     exit 0
     no loop here: crew run "fix the tests" --verify "cargo test" starts one,
     crew status --all lists those elsewhere
@@ -160,12 +161,12 @@ fn a_help_page_is_the_same_however_it_is_requested() {
         assert_eq!(sandbox.crew(&[&["help"], &verb[..]].concat()).success(), page);
         if verb.is_empty() || verb == ["fleet"] {
             let none = sandbox.crew(&verb);
-            let told = none.code();
+            let reported = none.code();
             let (code, shown, other) = match verb.len() {
                 0 => (0, none.stdout, none.stderr),
                 _ => (2, none.stderr, none.stdout),
             };
-            assert_eq!((told, shown, other), (code, page, String::new()));
+            assert_eq!((reported, shown, other), (code, page, String::new()));
         }
     }
     let run = |words: &[&str]| sandbox.crew(&[&["run"], words].concat()).success();
@@ -264,10 +265,10 @@ fn a_page_in_html_is_written_to_a_file_and_a_folder_is_refused_by_its_name() {
     let sandbox = Sandbox::new();
     let id = begin(&sandbox);
     let refused = sandbox.crew(&["show", "--html", "."]);
-    let told = format!(
+    let reported = format!(
         "crew: . is a folder, and --html needs the path of a file\nhint: crew show {id} --html ./{id}.html\n"
     );
-    assert_eq!((refused.code(), refused.stderr), (2, told));
+    assert_eq!((refused.code(), refused.stderr), (2, reported));
     sandbox.crew(&["show", &id, "--html", &format!("./{id}.html")]).success();
     assert!(sandbox.file(&format!("{id}.html")).exists());
 }
@@ -304,7 +305,7 @@ pub(crate) fn read_by(sandbox: &Sandbox, tool: &str, options: &[&str], page: &st
 #[test]
 fn man_renders_the_pages_without_a_warning() {
     let sandbox = Sandbox::new();
-    for (words, told) in [
+    for (words, reported) in [
         (&["man"][..], "crew-doctor(1)"),
         (&["man", "run"], "--max-iterations"),
         (&["man", "resume"], "--tell"),
@@ -315,7 +316,7 @@ fn man_renders_the_pages_without_a_warning() {
         match read_by(&sandbox, "groff", &["-ww", "-man", "-Tutf8", "-P-cbou"], &page) {
             Some(read) => {
                 assert_eq!((read.code(), read.stderr.as_str()), (0, ""));
-                assert!(read.stdout.contains(told), "{}", read.stdout);
+                assert!(read.stdout.contains(reported), "{}", read.stdout);
             }
             None => eprintln!("skipped: groff is not installed"),
         }
@@ -328,8 +329,8 @@ fn man_renders_the_pages_without_a_warning() {
 fn words_for_the_agent_need_no_quotes() {
     let sandbox = Sandbox::new();
     let id = begin(&sandbox);
-    let told = sandbox.crew(&["tell", "use", "the", "parser", "--loop", &id]);
-    insta::assert_snapshot!(shown(&told, &id), @"
+    let reported = sandbox.crew(&["tell", "use", "the", "parser", "--loop", &id]);
+    insta::assert_snapshot!(shown(&reported, &id), @"
     exit 0
     loop ID: the agent gets the message with its next prompt
     ");

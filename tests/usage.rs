@@ -8,15 +8,15 @@ use crate::client::{Api, Client, Installed, Reply, on_both_clients};
 use crate::sandbox::Sandbox;
 
 on_both_clients!(
-    five_iterations_cost_what_the_client_says_and_use_what_the_script_says,
+    the_cost_and_tokens_of_five_iterations_match_the_client_and_the_script,
     a_limit_on_cost_ends_a_loop_at_the_first_boundary_past_it,
-    the_work_of_the_clients_own_agents_is_counted,
+    the_usage_of_the_clients_own_agents_is_counted,
     every_price_is_the_clients_own,
 );
 
 fn the_loop(sandbox: &Sandbox) -> Value {
-    let told = sandbox.crew(&["status", "--all", "--json"]).success();
-    serde_json::from_str::<Value>(&told).unwrap()["loops"][0].clone()
+    let shown = sandbox.crew(&["status", "--all", "--json"]).success();
+    serde_json::from_str::<Value>(&shown).unwrap()["loops"][0].clone()
 }
 
 #[track_caller]
@@ -48,7 +48,7 @@ fn mixed(number: u64) -> Reply {
     call.then(said)
 }
 
-fn five_iterations_cost_what_the_client_says_and_use_what_the_script_says(installed: &Installed) {
+fn the_cost_and_tokens_of_five_iterations_match_the_client_and_the_script(installed: &Installed) {
     let sandbox = Sandbox::new();
     let before = Reply::text("Hello.").usage(90_000, 9_000);
     let api = Api::scripted([before].into_iter().chain((1..=9).map(mixed)));
@@ -92,7 +92,7 @@ fn a_limit_on_cost_ends_a_loop_at_the_first_boundary_past_it(installed: &Install
     assert_eq!(api.main_requests().len(), 4);
 }
 
-fn the_work_of_the_clients_own_agents_is_counted(installed: &Installed) {
+fn the_usage_of_the_clients_own_agents_is_counted(installed: &Installed) {
     let sandbox = Sandbox::new();
     let mut asked = 0;
     let api = Api::answering(move |request| {

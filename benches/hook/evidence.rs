@@ -62,9 +62,9 @@ fn tree(site: &Site, plain: &Site) -> [Samples; 3] {
 }
 
 fn boundary(site: &Site, words: &str) -> Duration {
-    let told = site.stop(OWNER, words, Path::new("none.jsonl")).run();
-    assert_went_on(&told);
-    told.elapsed
+    let shown = site.stop(OWNER, words, Path::new("none.jsonl")).run();
+    assert_went_on(&shown);
+    shown.elapsed
 }
 
 /// What a snapshot of one changed file adds to the private git dir.

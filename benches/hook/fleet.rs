@@ -205,6 +205,6 @@ fn tasks_in(site: &Site, tasks: &[String], agent: &str) {
 }
 
 fn git(site: &Site, arguments: &[&str]) {
-    let told = site.call("git", arguments).run();
-    assert!(told.success, "git {arguments:?}: {told:?}");
+    let shown = site.call("git", arguments).run();
+    assert!(shown.success, "git {arguments:?}: {shown:?}");
 }

@@ -68,9 +68,9 @@ fn stops(folder: &Path) -> Row {
     let mut times = [const { Samples::new() }; 2];
     for stop in 0..STOPS {
         for (site, samples) in sites.iter().zip(&mut times) {
-            let told = site.stop(OWNER, &format!("stop {stop}"), none).run();
-            assert_went_on(&told);
-            samples.add(told.elapsed);
+            let shown = site.stop(OWNER, &format!("stop {stop}"), none).run();
+            assert_went_on(&shown);
+            samples.add(shown.elapsed);
         }
     }
     let beside = ("after a few", &times[0]);
@@ -79,9 +79,9 @@ fn stops(folder: &Path) -> Row {
 
 fn quickest(call: &Call) -> f64 {
     let times = (0..LOOKS).map(|_| {
-        let told = call.run();
-        assert!(told.success, "{told:?}");
-        milliseconds(told.elapsed)
+        let shown = call.run();
+        assert!(shown.success, "{shown:?}");
+        milliseconds(shown.elapsed)
     });
     times.fold(f64::INFINITY, f64::min)
 }

@@ -80,8 +80,8 @@ impl Site {
     /// The folder of the site's newest loop.
     pub fn loop_folder(&self) -> PathBuf {
         let status = self.crew(&["status", "--json"]).run();
-        let told: Value = serde_json::from_str(&status.output).unwrap();
-        self.crew_home().join("loops").join(told["loops"][0]["id"].as_str().unwrap())
+        let shown: Value = serde_json::from_str(&status.output).unwrap();
+        self.crew_home().join("loops").join(shown["loops"][0]["id"].as_str().unwrap())
     }
 
     /// Any program, in the repository.
@@ -137,22 +137,22 @@ impl Site {
             "command_name": "crew:loop",
             "command_args": format!("\"Build the todo API\" {options}"),
         });
-        let told = self.hook(&["hook"], OWNER, payload).run();
-        assert!(told.output.contains("crew loop "), "{told:?}");
+        let shown = self.hook(&["hook"], OWNER, payload).run();
+        assert!(shown.output.contains("crew loop "), "{shown:?}");
     }
 }
 
 /// Asserts a boundary that continues its loop; any other result is not what is measured.
 #[track_caller]
-pub fn assert_went_on(told: &Told) {
-    let answer: Value = serde_json::from_str(&told.output).unwrap_or_default();
-    assert!(answer["hookSpecificOutput"]["additionalContext"].is_string(), "{told:?}");
+pub fn assert_went_on(shown: &Told) {
+    let answer: Value = serde_json::from_str(&shown.output).unwrap_or_default();
+    assert!(answer["hookSpecificOutput"]["additionalContext"].is_string(), "{shown:?}");
 }
 
 /// Asserts a call that printed nothing.
 #[track_caller]
-pub fn assert_silent(told: &Told) {
-    assert!(told.success && told.output.is_empty(), "{told:?}");
+pub fn assert_silent(shown: &Told) {
+    assert!(shown.success && shown.output.is_empty(), "{shown:?}");
 }
 
 fn environment(root: &Path) -> BTreeMap<String, String> {

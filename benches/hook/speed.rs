@@ -79,9 +79,9 @@ pub fn active(folder: &Path, transcripts: &Transcripts) -> Vec<Row> {
     let status =
         with_stall.call("git", &["status", "--porcelain=v2", "-z", "--untracked-files=all"]);
     let boundary = |site: &Site, words: String, transcript: &Path| {
-        let told = site.stop(OWNER, &words, transcript).run();
-        assert_went_on(&told);
-        told.elapsed
+        let shown = site.stop(OWNER, &words, transcript).run();
+        assert_went_on(&shown);
+        shown.elapsed
     };
     for run in 0..RUNS {
         idles.add(quickest(|| idle.run()));
@@ -93,9 +93,9 @@ pub fn active(folder: &Path, transcripts: &Transcripts) -> Vec<Row> {
         stalls.add(boundary(&with_stall, format!("stall {run}"), &transcripts.small));
         statuses.add(status.run().elapsed);
         if let Some(shell) = &shell {
-            let told = shell.run();
-            assert!(told.success && told.output.contains("systemMessage"), "{told:?}");
-            shells.add(told.elapsed);
+            let shown = shell.run();
+            assert!(shown.success && shown.output.contains("systemMessage"), "{shown:?}");
+            shells.add(shown.elapsed);
         }
     }
     let bound = idles.median() + 4.0 * writes.median();
@@ -131,8 +131,8 @@ pub fn archive(folder: &Path, transcripts: &Transcripts) -> Vec<Row> {
     let empty = Site::new(folder, "empty");
     let full = Site::new(folder, "full");
     full.begin("--max-iterations 1");
-    let told = full.stop(OWNER, "the only one", &transcripts.small).run();
-    assert!(told.output.contains("exhausted"), "{told:?}");
+    let shown = full.stop(OWNER, "the only one", &transcripts.small).run();
+    assert!(shown.output.contains("exhausted"), "{shown:?}");
     fill(&full);
     empty.begin(ENDLESS);
     full.begin(ENDLESS);
@@ -146,9 +146,9 @@ pub fn archive(folder: &Path, transcripts: &Transcripts) -> Vec<Row> {
     }
     for run in 0..RUNS {
         for (site, samples) in [(&empty, &mut active_empty), (&full, &mut active_full)] {
-            let told = site.stop(OWNER, &format!("run {run}"), &transcripts.small).run();
-            assert_went_on(&told);
-            samples.add(told.elapsed);
+            let shown = site.stop(OWNER, &format!("run {run}"), &transcripts.small).run();
+            assert_went_on(&shown);
+            samples.add(shown.elapsed);
         }
     }
     let beside = "an empty home";

@@ -27,12 +27,12 @@ pub fn status(folder: &Path) -> Row {
     let status = site.crew(&["status"]);
     let mut samples = Samples::new();
     for _ in 0..STATUS_RUNS {
-        let told = status.run();
-        assert!(told.output.contains("running"), "{told:?}");
-        samples.add(told.elapsed);
+        let shown = status.run();
+        assert!(shown.output.contains("running"), "{shown:?}");
+        samples.add(shown.elapsed);
     }
-    let told = hook.end();
-    assert!(told.success, "{told:?}");
+    let shown = hook.end();
+    assert!(shown.success, "{shown:?}");
     let beside = format!("median {:.1} ms", samples.median());
     let what = "`crew status` while a check of ten minutes runs, the slowest of 40";
     Row::below(what, samples.slowest(), "ms", beside, 100.0)
@@ -61,13 +61,13 @@ pub fn crowd(folder: &Path) -> Row {
                 })
                 .collect();
             for thread in running {
-                let told = thread.join().unwrap();
-                assert!(told.success, "{told:?}");
-                samples.add(told.elapsed);
+                let shown = thread.join().unwrap();
+                assert!(shown.success, "{shown:?}");
+                samples.add(shown.elapsed);
             }
         });
-        let told = site.crew(&["status", "--json"]).run().output;
-        assert!(told.contains("cancelled"), "{told}");
+        let shown = site.crew(&["status", "--json"]).run().output;
+        assert!(shown.contains("cancelled"), "{shown}");
     }
     let beside = format!("median {:.0} ms", samples.median());
     let what = "90 stops and 10 cancels of one loop at once, the slowest of 5 rounds";

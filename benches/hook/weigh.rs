@@ -55,8 +55,8 @@ pub fn memory(folder: &Path, noop: &Path, transcripts: &Transcripts) -> Vec<Row>
 fn peak(call: &Call, file: &Path) -> f64 {
     let _ = std::fs::remove_file(file);
     let me = std::env::current_exe().unwrap();
-    let told = call.through(&me, &[METER, file.to_str().unwrap()]).run();
-    assert!(told.success, "{told:?}");
+    let shown = call.through(&me, &[METER, file.to_str().unwrap()]).run();
+    assert!(shown.success, "{shown:?}");
     let kibibytes: f64 = std::fs::read_to_string(file).unwrap().parse().unwrap();
     kibibytes / 1024.0
 }
@@ -73,8 +73,8 @@ pub fn own_peak(call: &Call) -> Option<f64> {
         peak = Some(kibibytes / 1024.0);
         std::thread::sleep(Duration::from_millis(1));
     }
-    let told = running.finish(begin);
-    assert!(told.success, "{told:?}");
+    let shown = running.finish(begin);
+    assert!(shown.success, "{shown:?}");
     peak
 }
 
@@ -101,7 +101,11 @@ pub fn meter(arguments: &[String]) -> ExitCode {
 
 /// Instructions in user space, as a table; `None` without valgrind.
 pub fn instructions(folder: &Path, noop: &Path, transcripts: &Transcripts) -> Option<String> {
-    Command::new("valgrind").arg("--version").output().ok().filter(|told| told.status.success())?;
+    Command::new("valgrind")
+        .arg("--version")
+        .output()
+        .ok()
+        .filter(|shown| shown.status.success())?;
     let site = Site::new(folder, "count");
     site.begin(ENDLESS);
     let idle = site.stop(STRANGER, "done", &transcripts.small);
@@ -126,8 +130,8 @@ pub fn instructions(folder: &Path, noop: &Path, transcripts: &Transcripts) -> Op
 
 fn count(call: &Call) -> f64 {
     let options = ["--tool=callgrind", "--callgrind-out-file=/dev/null"];
-    let told = call.through(Path::new("valgrind"), &options).run();
-    assert!(told.success, "{told:?}");
-    let (_, after) = told.output.split_once("Collected : ").unwrap_or_else(|| panic!("{told:?}"));
+    let shown = call.through(Path::new("valgrind"), &options).run();
+    assert!(shown.success, "{shown:?}");
+    let (_, after) = shown.output.split_once("Collected : ").unwrap_or_else(|| panic!("{shown:?}"));
     after.split_whitespace().next().unwrap().parse().unwrap()
 }

@@ -186,8 +186,8 @@ pub fn describe_pause(record: &Loop, how: PauseResult) -> String {
 }
 
 /// The reply when the client delivers a queued command that was already carried out.
-pub fn describe_repeat(obeyed: &ExecutedCommand, record: &Loop) -> String {
-    let ExecutedCommand { command, iteration } = obeyed;
+pub fn describe_repeat(executed: &ExecutedCommand, record: &Loop) -> String {
+    let ExecutedCommand { command, iteration } = executed;
     let what = match split_command(clients::client_of(record.state.owner()), command)
         .map(|(name, _)| name)
     {

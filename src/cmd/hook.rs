@@ -214,10 +214,12 @@ fn word_reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
             Reply::Instead(in_its_session(&control::describe_pause(&record, how), &record))
         }
         EventResult::HandedOff(file) => Reply::Instead(control::describe_handoff(&file)),
-        EventResult::Already(obeyed, record) => {
-            Reply::Instead(control::describe_repeat(&obeyed, &record))
+        EventResult::Already(executed, record) => {
+            Reply::Instead(control::describe_repeat(&executed, &record))
         }
-        EventResult::Requested(request, result) => Reply::Obeyed(answer_command(request, &result)),
+        EventResult::Requested(request, result) => {
+            Reply::Executed(answer_command(request, &result))
+        }
         EventResult::Deferred(_) => Reply::Decide(DECIDE_YOURSELF.to_owned()),
         EventResult::BrokenOff(record) => Reply::Say(current_line(LoopLine::BrokenOff, &record)),
         EventResult::Interrupted(record) => {

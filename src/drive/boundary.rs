@@ -24,6 +24,7 @@ use engine::evidence::test_run::TestMemories;
 use engine::journal::{Choice, Event};
 use engine::record::{
     Actor, Driver, EndReason, Ending, Loop, LoopId, Outcome, Pending, SessionMemory, Status,
+    StopMark,
 };
 use engine::words::programs::ViewState;
 use world::files::disk::{self, Durability, Lock};
@@ -47,7 +48,9 @@ pub struct Open {
 #[derive(Debug, Clone, Default)]
 pub struct DriverNotes {
     pub memory: SessionMemory,
-    /// Ends a loop that would continue or wait.
+    /// The digest of the stop that this boundary judges, to recognise a second report of it.
+    pub stop: Option<String>,
+    /// An ending for a loop that would otherwise continue or wait.
     pub veto: Option<Ending>,
     /// Ends a loop whatever was decided, except a pause or an end that needs a person as much.
     pub lost: Option<Ending>,
@@ -307,8 +310,9 @@ pub fn conclude_iteration(record: &Loop, facts: &Facts, closing: DriverNotes) ->
     if let Decision::Hold(Hold::Background(_)) = decision {
         next.state.hold(closing.hold_until);
     }
-    if let Some(mark) = &mut next.state.session_mut().last_stop {
-        mark.recorded_ms = clock::since_boot_ms();
+    if let Some(digest) = closing.stop {
+        let recorded_ms = clock::since_boot_ms();
+        next.state.session_mut().last_stop = Some(StopMark { digest, recorded_ms });
     }
     Concluded { judged, decision, next }
 }
@@ -367,7 +371,7 @@ const MARK_BYTES: u64 = 64;
 pub fn mark_undelivered(home: &Home, next: &Loop) -> io::Result<()> {
     let has_words =
         next.state.seen().evidence().as_ref().is_some_and(|last| !last.words.is_empty());
-    if next.driver() != Driver::Session || !(has_words || next.state.exchange().told() > 0) {
+    if next.driver() != Driver::Session || !(has_words || next.state.exchange().in_prompt() > 0) {
         return Ok(());
     }
     // The mark belongs to one boundary's prompt: messages of an earlier one are not repeated.
@@ -394,5 +398,5 @@ pub fn clear_undelivered(home: &Home, id: &LoopId) -> io::Result<()> {
 }
 
 fn undelivered_file(home: &Home, id: &LoopId) -> PathBuf {
-    home.loop_file(id, "untold")
+    home.loop_file(id, "undelivered")
 }

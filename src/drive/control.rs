@@ -167,7 +167,7 @@ pub fn check_message(words: &str) -> Result<String> {
 pub fn add_message(home: &Home, id: &LoopId, words: &str) -> Result<Loop> {
     let words = check_message(words)?;
     let (held, record) = hold_live(home, id)?;
-    if record.state.exchange().messages().len().saturating_sub(record.state.exchange().told())
+    if record.state.exchange().messages().len().saturating_sub(record.state.exchange().in_prompt())
         >= WORDS_MAX
     {
         refuse!(
@@ -175,7 +175,7 @@ pub fn add_message(home: &Home, id: &LoopId, words: &str) -> Result<Loop> {
             "the agent gets them with its next prompt"
         );
     }
-    Ok(held.change(&record, NoteKind::Told, |record| record.state.add_messages([words]))?)
+    Ok(held.change(&record, NoteKind::Message, |record| record.state.add_messages([words]))?)
 }
 
 /// Takes the lock of a loop and reads it. Fails for one that is over.

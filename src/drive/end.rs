@@ -220,9 +220,9 @@ pub fn not_left(record: &Loop, error: io::Error) -> Error {
     .into()
 }
 
-/// Ends a paused loop that was switched off in its view, because no boundary will look at it.
-/// `None` for any other.
-pub fn obey_view(home: &Home, record: &Loop) -> Result<Option<EndAttempt>> {
+/// Ends a paused loop that was switched off in its view, because no boundary will read that. `None`
+/// for any other loop.
+pub fn apply_view(home: &Home, record: &Loop) -> Result<Option<EndAttempt>> {
     let is_paused = record.state.status() == Status::Paused;
     if !is_paused || view::compare_view(record) != ViewState::Deactivated {
         return Ok(None);

@@ -176,7 +176,7 @@ fn spell_resume(owner: &Owner) -> String {
 /// changes nothing.
 fn journal_message(held: &Held, mut record: Loop, is_run: bool) -> Loop {
     let notes: &[NoteKind] =
-        if is_run { &[NoteKind::Told] } else { &[NoteKind::Told, NoteKind::Delivered] };
+        if is_run { &[NoteKind::Message] } else { &[NoteKind::Message, NoteKind::Delivered] };
     for note in notes {
         record = held.change(&record, note.clone(), |_| {}).unwrap_or(record);
     }
@@ -219,7 +219,7 @@ fn refuse_the_completed(record: &Loop) -> Result<()> {
 /// gone.
 fn look_around(home: &Home, found: &Loop, owner: &Owner) -> Result<()> {
     let id = &found.id;
-    if end::obey_view(home, found)?.is_some() {
+    if end::apply_view(home, found)?.is_some() {
         refuse!(
             format!("loop {id} is cancelled now: {}", end::SWITCHED_OFF),
             format!("{} still resumes it", resume_command_at(owner, found))

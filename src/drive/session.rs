@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, Error, Result};
 
 use self::companion::{handle_failure, idle_fallback};
-use self::queued::{LoopIs, obey_request};
+use self::queued::{LoopIs, execute_request};
 use self::stop::{StopResult, handle_stop, is_ours};
 use super::boundary;
 use super::control::{self, PauseResult};
@@ -103,7 +103,7 @@ fn answer_to(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
             Ok(EventResult::Silent)
         }
         HookEvent::Command { name, raw, .. } => Ok(run_command(home, hook, name, raw)),
-        HookEvent::Request(request) => obey_request(home, hook, request),
+        HookEvent::Request(request) => execute_request(home, hook, request),
         HookEvent::Notified | HookEvent::Prompted => handle_prompt(home, hook),
         HookEvent::SessionBegan { compacted } => session_start(home, hook, *compacted),
         HookEvent::SessionEnded { why } => session_end(home, hook, why),
@@ -150,9 +150,9 @@ pub fn note_fault(home: &Home, hook: &Hook<'_>, what: &str) {
 /// A slash command. Every error is reported to the user, who has just typed it.
 fn run_command(home: &Home, hook: &Hook<'_>, name: &str, raw: &str) -> EventResult {
     if let Ok(Some(record)) = owned_or_last(home, hook)
-        && let Ok(Some(obeyed)) = queued::was_obeyed(home, &record, hook, name, raw)
+        && let Ok(Some(executed)) = queued::take_executed(home, &record, hook, name, raw)
     {
-        return EventResult::Already(obeyed, Box::new(record));
+        return EventResult::Already(executed, Box::new(record));
     }
     let answer = match name {
         "loop" => start_loop(home, hook, raw),

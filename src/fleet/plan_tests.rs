@@ -248,13 +248,13 @@ fn without_a_coordinator_what_could_start_waits_for_one() {
         ("r", a_running_task()),
     ];
     let it = make_bench(tasks);
-    let told = |is_coordinated| {
+    let shown = |is_coordinated| {
         let plan = FleetPlan::from_record(&it.record, is_coordinated);
         let words = plan.waits.values().map(|wait| format!("{wait:?}"));
         words.map(|text| text.split(' ').next().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    assert_eq!(told(false), ["Run", "Money", "Run", "Run", "Run"], "a start lifts a pause");
-    assert_eq!(told(true), ["Slot", "Money", "Signal", "Request", "Run"]);
+    assert_eq!(shown(false), ["Run", "Money", "Run", "Run", "Run"], "a start lifts a pause");
+    assert_eq!(shown(true), ["Slot", "Money", "Signal", "Request", "Run"]);
 }
 
 proptest! {

@@ -252,7 +252,7 @@ fn template_values(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Value {
             let time = if is_crash { time_with_seconds } else { clock_time };
             context! { is_crash, time => record.state.wait().due().map(|due| time(due, at)) }
         }
-        RunEvent::ReactionFailed { is_told, .. } => context! { is_told },
+        RunEvent::ReactionFailed { is_reported, .. } => context! { is_reported },
         _ => context! {},
     };
     let of_loop = record_of(event).map(|record| loop_values(record, at)).unwrap_or_default();

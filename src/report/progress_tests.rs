@@ -277,13 +277,13 @@ fn each_event_around_an_iteration_has_one_line() {
             on: LoopMoment::Finish,
             run: "notify-send done",
             why: "finish `notify-send done` failed (exit 1)",
-            is_told: false,
+            is_reported: false,
         },
         RunEvent::ReactionFailed {
             on: LoopMoment::IterationStart,
             run: "make ready",
             why: "iteration_start `make ready` failed (exit 1)",
-            is_told: true,
+            is_reported: true,
         },
         RunEvent::Committed {
             commit: "1a2b3c4d5e6f7a8b9c0d",

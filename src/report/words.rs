@@ -111,7 +111,7 @@ mod tests {
     use engine::text::{format_duration, format_size};
 
     #[test]
-    fn values_are_written_as_people_write_them() {
+    fn numbers_and_durations_are_formatted_as_people_write_them() {
         let durations = [450, 45_000, 252_400, 43_080_000].map(format_duration);
         assert_eq!(durations, ["450ms", "45s", "4m 12s", "11h 58m"]);
         let taken = [15_000, 45_290, 136_000, 43_089_000].map(run_duration);

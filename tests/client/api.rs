@@ -32,7 +32,7 @@ pub(crate) struct Api {
 
 /// The server's own sums.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Told {
+pub(crate) struct ReportedUse {
     pub(crate) main: Tokens,
     /// Of titles and the like.
     pub(crate) side: Tokens,
@@ -43,7 +43,7 @@ struct Shared {
     /// What is said once the result of a tool call is in, by the call's id.
     follow_ups: HashMap<String, Reply>,
     log: Vec<Request>,
-    told: Told,
+    shown: ReportedUse,
     overruns: usize,
     messages: usize,
     connections: Vec<TcpStream>,
@@ -67,7 +67,7 @@ impl Api {
             script: Box::new(script),
             follow_ups: HashMap::new(),
             log: Vec::new(),
-            told: Told::default(),
+            shown: ReportedUse::default(),
             overruns: 0,
             messages: 0,
             connections: Vec::new(),
@@ -93,9 +93,9 @@ impl Api {
         self.requests().into_iter().filter(|request| request.kind == Kind::Main).collect()
     }
 
-    /// What all replies cost that are not dropped.
-    pub(crate) fn told(&self) -> Told {
-        self.shared.lock().unwrap().told
+    /// The cost of all replies that are not dropped.
+    pub(crate) fn reported(&self) -> ReportedUse {
+        self.shared.lock().unwrap().shown
     }
 
     /// How many main-loop requests came after the script had ended.
@@ -150,9 +150,9 @@ fn serve(connection: &TcpStream, shared: &Mutex<Shared>) -> Result<()> {
                 if let Says::Message(message) = &reply.says
                     && !reply.dropped
                 {
-                    let told = &mut shared.lock().unwrap().told;
+                    let shown = &mut shared.lock().unwrap().shown;
                     let is_main = request.kind == Kind::Main;
-                    *if is_main { &mut told.main } else { &mut told.side } += message.tokens();
+                    *if is_main { &mut shown.main } else { &mut shown.side } += message.tokens();
                 }
                 play(&mut sink, &request, &reply, &id)?;
             }

@@ -12,16 +12,16 @@ use super::{Api, Client, Installed, Kind, OVERRUN, Reply, on_both_clients, on_bo
 use crate::sandbox::{Sandbox, poll_until};
 
 on_both_clients!(
-    a_stop_hook_gives_the_model_its_words,
-    a_tool_call_makes_the_round,
-    a_fault_of_the_api_surfaces_at_once,
-    sessions_that_share_a_server_are_told_apart,
-    what_a_test_asks_for_reaches_the_client,
+    the_text_of_a_stop_hook_reaches_the_model,
+    a_tool_call_reaches_the_client_and_its_result_the_model,
+    a_fault_of_the_scripted_api_fails_the_test_immediately,
+    sessions_that_share_a_server_are_distinguished,
+    the_options_of_a_test_reach_the_client,
     a_client_in_the_background_ends_at_a_signal,
 );
 on_both_terminals!(a_terminal_takes_typing_pasting_and_escape);
 
-fn a_stop_hook_gives_the_model_its_words(installed: &Installed) {
+fn the_text_of_a_stop_hook_reaches_the_model(installed: &Installed) {
     let sandbox = Sandbox::new();
     let api = Api::scripted([Reply::text("first"), Reply::text("second")]);
     let script = r#"grep -q '"stop_hook_active":true' && exit 0
@@ -35,8 +35,8 @@ fn a_stop_hook_gives_the_model_its_words(installed: &Installed) {
     assert!(session.plugin_errors().is_empty());
     assert_eq!(session.result(), "second");
     // The older client keeps a hook's message from its stream.
-    let told = session.informational().iter().any(|text| text.contains("told the user"));
-    assert_eq!(told, installed.version == "2.1.330");
+    let shown = session.informational().iter().any(|text| text.contains("told the user"));
+    assert_eq!(shown, installed.version == "2.1.330");
     let requests = api.main_requests();
     assert_eq!(requests.len(), 2);
     assert!(requests[0].newest().contains("begin"));
@@ -44,7 +44,7 @@ fn a_stop_hook_gives_the_model_its_words(installed: &Installed) {
     assert!(requests[1].conversation().contains("begin"));
 }
 
-fn a_tool_call_makes_the_round(installed: &Installed) {
+fn a_tool_call_reaches_the_client_and_its_result_the_model(installed: &Installed) {
     let sandbox = Sandbox::new();
     let turn = Reply::thinking("a thought")
         .and_text("I will look.")
@@ -67,7 +67,7 @@ fn a_tool_call_makes_the_round(installed: &Installed) {
     assert_eq!(lines.iter().filter(calls).count(), 1);
 }
 
-fn a_fault_of_the_api_surfaces_at_once(installed: &Installed) {
+fn a_fault_of_the_scripted_api_fails_the_test_immediately(installed: &Installed) {
     let limit = Reply::error(429, "rate_limit_error", "wait a while").retry_after(1).no_retry();
     let dropped = Reply::text("never heard to its end").dropped();
     for (faults, retries) in [(vec![limit], "2"), (vec![dropped.clone(), dropped], "0")] {
@@ -83,7 +83,7 @@ fn a_fault_of_the_api_surfaces_at_once(installed: &Installed) {
     }
 }
 
-fn sessions_that_share_a_server_are_told_apart(installed: &Installed) {
+fn sessions_that_share_a_server_are_distinguished(installed: &Installed) {
     let sandbox = Sandbox::new();
     let api = Api::answering(|request| {
         let late = request.conversation().contains("take your time");
@@ -103,7 +103,7 @@ fn sessions_that_share_a_server_are_told_apart(installed: &Installed) {
     assert!(late.results()[0]["duration_ms"].as_u64().unwrap() >= 600);
 }
 
-fn what_a_test_asks_for_reaches_the_client(installed: &Installed) {
+fn the_options_of_a_test_reach_the_client(installed: &Installed) {
     let sandbox = Sandbox::new();
     let api = Api::scripted([Reply::bash("printenv CREW_HOME CREW_BIN ASKED; touch denied")
         .then(Reply::bash("printenv CREW_HOME CREW_BIN ASKED").then(Reply::text("seen")))]);

@@ -19,7 +19,7 @@ mod run;
 mod shapes;
 mod terminal;
 
-pub(crate) use api::{Api, OVERRUN, Told};
+pub(crate) use api::{Api, OVERRUN, ReportedUse};
 pub(crate) use refusal::Refusal;
 pub(crate) use reply::{Reply, Tokens};
 pub(crate) use request::{Kind, Request};

@@ -276,8 +276,8 @@ impl Session {
 
     /// The texts it told the user besides the model's words: warnings, hooks' system messages.
     pub(crate) fn informational(&self) -> Vec<&str> {
-        let told = self.lines.iter().filter(|line| line["subtype"] == "informational");
-        told.filter_map(|line| line["content"].as_str()).collect()
+        let shown = self.lines.iter().filter(|line| line["subtype"] == "informational");
+        shown.filter_map(|line| line["content"].as_str()).collect()
     }
 
     #[track_caller]

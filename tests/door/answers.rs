@@ -23,9 +23,9 @@ fn a_blocked_agent_is_answered_in_its_own_session() {
     let expected: Vec<&str> = next.split_whitespace().collect();
     assert!(words.windows(expected.len()).any(|part| part == expected), "{}", page.line());
     let answer = "use \\\"postgres\\\",\n and `psql` for $HOME";
-    let told = door.resumes(&format!("{id} --tell \"{answer}\" -n +2")).assert_goes_on();
+    let shown = door.resumes(&format!("{id} --tell \"{answer}\" -n +2")).assert_goes_on();
     let message = "use \"postgres\", and `psql` for $HOME";
-    assert!(told.context().contains(message), "{}", told.context());
+    assert!(shown.context().contains(message), "{}", shown.context());
     let page = door.sandbox.crew(&["status", &id]).success();
     assert!(page.contains("(in the prompt of iteration 2)"), "{page}");
     let again = door.stop("On it.").assert_goes_on();

@@ -115,8 +115,8 @@ fn a_baseline_failure_that_the_work_cannot_have_fixed_does_not_count() {
             door.stop(&format!("Again. {CLAIM}")).assert_lets_go();
         }
         assert_eq!(door.ending(&id, "proof"), "passing", "{check}");
-        let told = door.ending(&id, "why").to_string();
-        assert!(told.contains(why), "{check}: {told}");
+        let shown = door.ending(&id, "why").to_string();
+        assert!(shown.contains(why), "{check}: {shown}");
     }
 }
 

@@ -286,8 +286,8 @@ fn a_loop_whose_record_and_journal_are_both_broken_is_named_with_its_folder() {
     assert!(answer.ran.stderr.contains(&id), "{answer:#?}");
     let journal = File::options().write(true).open(door.file(&id, "journal.jsonl"));
     journal.unwrap().set_len((256 << 20) + 1).unwrap();
-    let told = door.sandbox.crew(&["status"]).stderr;
-    assert!(told.contains("whose journal is too long to be read whole"), "{told}");
+    let shown = door.sandbox.crew(&["status"]).stderr;
+    assert!(shown.contains("whose journal is too long to be read whole"), "{shown}");
 }
 
 #[test]
@@ -296,8 +296,8 @@ fn a_broken_record_can_be_seen_and_cancelled() {
         let door = Door::of(Sandbox::without_git());
         let id = door.begin("\"go on\" -n 9 --stall 0");
         std::fs::write(door.file(&id, "loop.json"), "junk").unwrap();
-        let told = door.sandbox.crew(verb).success();
-        assert!(told.contains(&id), "{verb:?}: {told}");
+        let shown = door.sandbox.crew(verb).success();
+        assert!(shown.contains(&id), "{verb:?}: {shown}");
         assert_eq!(door.stop("next").goes_on(), verb[0] == "status", "{verb:?}");
     }
 }
@@ -313,8 +313,8 @@ fn a_record_of_a_newer_crew_is_never_written_and_its_version_is_named() {
     assert!(answer.ran.stderr.contains("crew 9.8.7"), "{answer:#?}");
     let refused = door.command("\"another\" --replace").send();
     assert!(refused.refusal().contains("crew 9.8.7"), "{refused:#?}");
-    let told = door.sandbox.crew(&["cancel"]);
-    assert!(told.code() == 0 && told.stdout.contains("9.8.7"), "{told:#?}");
+    let shown = door.sandbox.crew(&["cancel"]);
+    assert!(shown.code() == 0 && shown.stdout.contains("9.8.7"), "{shown:#?}");
     assert!(door.file(&id, "cancel").exists(), "the one order that every crew can give");
     door.event("SessionEnd").with("reason", "other").send().assert_lets_go();
     assert_eq!(std::fs::read_to_string(door.file(&id, "loop.json")).unwrap(), newer);

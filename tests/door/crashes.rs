@@ -48,10 +48,10 @@ fn send_until_killed(event: Event<'_>, fault: &str) -> Ran {
 /// The commands work, whatever is left on the disk.
 #[track_caller]
 fn assert_readable(door: &Door, why: &str) -> Vec<Value> {
-    let told = door.sandbox.crew(&["status", "--json"]);
-    assert_eq!((told.code(), told.stderr.as_str()), (0, ""), "{why}");
-    let told = door.sandbox.crew(&["status", "--json", "--all"]).success();
-    serde_json::from_str::<Value>(&told).unwrap()["loops"].as_array().unwrap().clone()
+    let shown = door.sandbox.crew(&["status", "--json"]);
+    assert_eq!((shown.code(), shown.stderr.as_str()), (0, ""), "{why}");
+    let shown = door.sandbox.crew(&["status", "--json", "--all"]).success();
+    serde_json::from_str::<Value>(&shown).unwrap()["loops"].as_array().unwrap().clone()
 }
 
 /// Stops until the loop is over, and returns how often it continued.
@@ -115,9 +115,9 @@ fn messages_of_a_lost_prompt_are_delivered_once_with_the_next_one() {
         let lost = send_until_killed(door.stopping("the lost stop"), fault);
         assert!(lost.stdout.is_empty(), "{fault}: {lost:#?}");
         door.sandbox.crew(&["tell", "--loop", &id, "and be quick"]).success();
-        let told = door.stop("the next one").assert_goes_on();
-        assert!(told.context().contains("The user says: use the parser"), "{fault}: {told:#?}");
-        assert!(told.context().contains("The user says: and be quick"), "{fault}: {told:#?}");
+        let shown = door.stop("the next one").assert_goes_on();
+        assert!(shown.context().contains("The user says: use the parser"), "{fault}: {shown:#?}");
+        assert!(shown.context().contains("The user says: and be quick"), "{fault}: {shown:#?}");
         let after = door.stop("and the one after").assert_goes_on();
         assert!(!after.context().contains("The user says"), "{fault}: {after:#?}");
     }
@@ -136,8 +136,8 @@ fn messages_of_a_lost_resume_are_delivered_with_the_next_prompt() {
         let resume = door.command(&id).with("command_name", "crew:resume");
         let lost = send_until_killed(resume, fault);
         assert!(lost.stdout.is_empty(), "{fault}: {lost:#?}");
-        let told = door.stop("three").assert_goes_on();
-        assert!(told.context().contains("The user says: use the parser"), "{fault}: {told:#?}");
+        let shown = door.stop("three").assert_goes_on();
+        assert!(shown.context().contains("The user says: use the parser"), "{fault}: {shown:#?}");
         let after = door.stop("four").assert_goes_on();
         assert!(!after.context().contains("The user says"), "{fault}: {after:#?}");
     }

@@ -68,9 +68,9 @@ fn a_variable_added_during_the_loop_does_not_reach_the_checks() {
             let answer = door.stopping(&claim()).env(name, value).send();
             assert_refused(answer, "`tests` failed (exit 1)");
         }
-        let told = format!("{name} is new in the environment; not passed to checks");
+        let shown = format!("{name} is new in the environment; not passed to checks");
         let is_the_clients_own = ["CLAUDE_EFFORT", "COLUMNS"].contains(&name);
-        assert_eq!(remarked(&door, &id, &told), usize::from(!is_the_clients_own), "{name}");
+        assert_eq!(remarked(&door, &id, &shown), usize::from(!is_the_clients_own), "{name}");
         assert_eq!(remarked(&door, &id, value), 0, "{name}");
     }
 }
@@ -98,8 +98,8 @@ fn a_path_changed_during_the_loop_is_restored() {
     let id = door.begin("\"go on\" -n 5 --stall 0 --verify tests");
     let path = format!("{}:/usr/bin:/bin", elsewhere.display());
     assert_refused(door.stopping(&claim()).env("PATH", &path).send(), "failed (exit 1)");
-    let told = "PATH is not as it was when the loop began; checks get the old value";
-    assert_eq!(remarked(&door, &id, told), 1, "{}", door.remarks(&id));
+    let shown = "PATH is not as it was when the loop began; checks get the old value";
+    assert_eq!(remarked(&door, &id, shown), 1, "{}", door.remarks(&id));
 }
 
 #[test]
@@ -148,9 +148,9 @@ fn a_variable_that_the_user_changed_makes_checks_unknown_until_a_resume_accepts_
     assert!(!door.sandbox.file("ran").exists());
     let command = door.event("UserPromptExpansion").with("prompt_id", "p-7");
     let resumed = planted(command.with("command_name", "crew:resume").with("command_args", ""));
-    let told = "not as they were when the loop began: AWS_PROFILE, MAKEFLAGS";
-    assert!(resumed.line().contains(told), "{resumed:#?}");
-    assert_eq!(remarked(&door, &id, told), 1, "{}", door.remarks(&id));
+    let shown = "not as they were when the loop began: AWS_PROFILE, MAKEFLAGS";
+    assert!(resumed.line().contains(shown), "{resumed:#?}");
+    assert_eq!(remarked(&door, &id, shown), 1, "{}", door.remarks(&id));
     let answer = planted(door.stopping(&claim())).assert_lets_go();
     assert!(answer.line().contains("completed"), "{answer:#?}");
     assert_eq!(door.record(&id)["state"]["ending"]["outcome"], "completed");
@@ -168,8 +168,8 @@ fn a_person_proves_a_sessions_loop_in_a_terminal_with_another_environment() {
     command.arg("prove").env("TERM", "screen").env("LANG", "C").env("MORE", "1");
     command.env_remove("TMUX_PANE");
     let proven = Running::start(command, None).wait(DEADLINE).success();
-    let told = "proven: `sh tests/run.sh` passes, and without the work it fails in two\n";
-    assert!(proven.ends_with(told), "{proven}");
+    let shown = "proven: `sh tests/run.sh` passes, and without the work it fails in two\n";
+    assert!(proven.ends_with(shown), "{proven}");
 }
 
 #[test]

@@ -93,8 +93,8 @@ fn invisible_marks_and_a_wide_colon_do_not_spoil_a_claim() {
         let door = Door::new();
         let id = door.begin("\"go on\" -n 5 --stall 0");
         door.stop(message).assert_lets_go();
-        let (found, _, told) = ending(&door, &id);
-        assert!(found == outcome && told.starts_with(why), "{found}: {told}");
+        let (found, _, shown) = ending(&door, &id);
+        assert!(found == outcome && shown.starts_with(why), "{found}: {shown}");
     }
 }
 
@@ -166,9 +166,9 @@ fn checks_do_not_run_after_a_cancel_too_many_failures_or_a_blocked_agent() {
 fn no_loop_starts_if_the_program_of_a_check_is_not_on_the_path() {
     let door = Door::new();
     let answer = door.command("\"go on\" --verify 'nosuchcmd -x'").send();
-    let told = "nosuchcmd is not on PATH: `nosuchcmd -x` (verify) cannot run\n\
+    let shown = "nosuchcmd is not on PATH: `nosuchcmd -x` (verify) cannot run\n\
                 hint: install it, or name another command";
-    assert!(answer.refusal().contains(told), "{answer:#?}");
+    assert!(answer.refusal().contains(shown), "{answer:#?}");
     assert!(!door.sandbox.crew_home().join("loops").exists());
     let answer = door.command("\"go on\" --verify ./check.sh").with("prompt_id", "p-2").send();
     assert!(

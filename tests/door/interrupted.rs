@@ -31,11 +31,11 @@ impl Door {
 fn after_a_withdrawn_prompt_the_users_next_message_pauses_the_loop() {
     let door = Door::new();
     let id = door.begin("\"Build it\" --stall 0");
-    let told = door.says("what is in the README?", "p-1");
+    let shown = door.says("what is in the README?", "p-1");
     let expected = format!(
         "crew: loop {id} is paused at iteration 1, because you interrupted it · /crew:resume resumes it"
     );
-    assert_eq!(told.line(), expected);
+    assert_eq!(shown.line(), expected);
     door.stop("It is empty.").assert_silent();
     assert_eq!(door.status(&id)["status"], "paused");
     door.says("and in the other one?", "p-2").assert_silent();
@@ -79,9 +79,9 @@ fn a_withdrawn_and_corrected_command_replaces_a_loop_that_has_done_nothing() {
         &[json!({ "type": "user", "message": { "content": "/crew:loop" } })],
     );
     let first = door.begin("\"Build it\" --stall 0");
-    let told = door.types("\"Build it all\" --stall 0", "p-1");
+    let shown = door.types("\"Build it all\" --stall 0", "p-1");
     let note = format!("loop {first} is now cancelled after 0 iterations");
-    assert!(told.goes_on() && told.line().contains(&note), "{told:#?}");
+    assert!(shown.goes_on() && shown.line().contains(&note), "{shown:#?}");
     assert_eq!(door.status(&first)["outcome"], "cancelled");
     door.types("\"Build it all\" --stall 0", "p-2").assert_goes_on();
 }
@@ -98,11 +98,11 @@ fn a_loop_that_has_begun_to_work_is_not_replaced_without_a_request() {
         append(&door.transcript(), &[json!({ "type": "user", "message": { "content": "hi" } })]);
         let id = door.begin("\"Build it\" --stall 0");
         begin(&door);
-        let told = door.types("\"Build it all\" --stall 0", "p-9");
+        let shown = door.types("\"Build it all\" --stall 0", "p-9");
         let refused = format!("crew: loop {id} is running here at iteration ");
         let way_out = "use another git worktree, or start with --replace";
-        let words = told.refusal();
-        assert!(words.starts_with(&refused) && words.ends_with(way_out), "{told:#?}");
+        let words = shown.refusal();
+        assert!(words.starts_with(&refused) && words.ends_with(way_out), "{shown:#?}");
         assert_eq!(door.status(&id)["status"], "running");
         door.types("\"Build it all\" --stall 0 --replace", "p-10").assert_goes_on();
     }
@@ -135,14 +135,14 @@ fn a_pause_after_a_withdrawn_prompt_takes_effect_at_once() {
         // A word in the agent's turn waits for its end.
         door.says("crew pause", "p-0");
         assert_eq!(door.status(&id)["status"], "running", "{typed}");
-        let told = match typed {
+        let shown = match typed {
             "crew pause" => door.says("crew pause", "p-1"),
             _ => {
                 door.command("").with("command_name", "crew:pause").with("prompt_id", "p-1").send()
             }
         };
         let expected = format!("loop {id}");
-        assert!(told.refusal().contains(&expected), "{told:#?}");
+        assert!(shown.refusal().contains(&expected), "{shown:#?}");
         assert_eq!(door.status(&id)["status"], "paused", "{typed}");
     }
 }

@@ -134,8 +134,8 @@ impl Door {
     /// What `crew status --json` says about a loop.
     #[track_caller]
     fn status(&self, id: &str) -> Value {
-        let told = self.sandbox.crew(&["status", "--json", id]).success();
-        serde_json::from_str::<Value>(&told).unwrap()["loops"][0].clone()
+        let shown = self.sandbox.crew(&["status", "--json", id]).success();
+        serde_json::from_str::<Value>(&shown).unwrap()["loops"][0].clone()
     }
 
     /// The view in the checkout, on branch `main`.

@@ -59,7 +59,7 @@ fn the_same_session_in_another_client_may_stop_at_any_time() {
 }
 
 #[test]
-fn two_hundred_stops_of_two_sessions_in_one_folder_never_interfere() {
+fn two_hundred_stops_of_two_sessions_in_one_folder_do_not_interfere() {
     const SEED: u64 = 0x5eed_0003;
     let door = Door::of(Sandbox::without_git());
     let id = door.begin("\"go on\" -n 1000 --stall 0");
@@ -129,10 +129,10 @@ fn a_replaced_loop_is_cancelled_and_its_owner_may_stop() {
     let second = door.command("\"another\" -n 9 --stall 0 --replace").of(OTHER_SESSION).send();
     let second = assert_begun(&second);
     assert_eq!(door.record(&first)["state"]["ending"]["outcome"], "cancelled");
-    let told = door.stop("the replaced one").assert_lets_go();
+    let reported = door.stop("the replaced one").assert_lets_go();
     assert!(
-        told.line().contains(": cancelled by the user: replaced by a new loop · "),
-        "{told:#?}"
+        reported.line().contains(": cancelled by the user: replaced by a new loop · "),
+        "{reported:#?}"
     );
     door.stop("the replaced one, again").assert_silent();
     door.stopping("the new one").of(OTHER_SESSION).send().assert_goes_on();
@@ -171,9 +171,12 @@ fn a_loop_whose_client_has_exited_is_interrupted_and_reported_once() {
     assert_eq!(door.status(&id)["owner_is_gone"], true);
     door.stop("of the next client").assert_silent();
     let begin = || door.event("SessionStart").of(OTHER_SESSION).with("source", "startup").send();
-    let told = begin();
-    assert!(told.line().contains(&id) && told.line().contains("interrupted"), "{told:#?}");
-    assert!(!told.goes_on(), "never continued unasked: {told:#?}");
+    let reported = begin();
+    assert!(
+        reported.line().contains(&id) && reported.line().contains("interrupted"),
+        "{reported:#?}"
+    );
+    assert!(!reported.goes_on(), "never continued unasked: {reported:#?}");
     begin().assert_silent();
     assert_eq!(door.record(&id)["state"]["ending"]["outcome"], "interrupted");
     assert_eq!(door.handoffs().len(), 1);
@@ -195,10 +198,10 @@ fn time_without_an_owner_does_not_count_as_the_loops() {
 #[test]
 fn a_cancel_in_a_terminal_says_that_a_working_agent_finishes_its_turn() {
     let door = Door::new();
-    let told = "\n  now     its agent finishes the turn it is in; Esc in the client stops it\n";
+    let reported = "\n  now     its agent finishes the turn it is in; Esc in the client stops it\n";
     let id = door.begin("\"go on\" -n 9 --stall 0");
     let page = door.sandbox.crew(&["cancel", &id]).success();
-    assert!(page.contains(told), "{page}");
+    assert!(page.contains(reported), "{page}");
     let shown = door.sandbox.crew(&["show", &id]).success();
     assert!(!shown.contains("finishes the turn"), "the turn is soon over: {shown}");
     let id = door.begin("\"rest\" -n 9 --stall 0");

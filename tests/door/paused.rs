@@ -31,7 +31,7 @@ fn a_message_to_a_paused_loop_is_in_the_prompt_of_its_resume_and_in_no_later_one
     let prompt = resumed(&door, &id);
     assert!(prompt.contains("The user says: use the parser\n"), "{prompt}");
     let page = door.sandbox.crew(&["status", &id]).success();
-    assert!(page.contains("told    \"use the parser\" (in the prompt of iteration 2)"), "{page}");
+    assert!(page.contains("message \"use the parser\" (in the prompt of iteration 2)"), "{page}");
     let next = door.stop("three").assert_goes_on();
     assert!(!next.context().contains("The user says"), "{next:#?}");
 }
@@ -65,11 +65,11 @@ fn a_session_learns_once_that_its_loop_was_cancelled_elsewhere() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 9");
     door.sandbox.crew(&["cancel", &id, "--reason", "wrong branch"]).success();
-    let told = format!(
+    let shown = format!(
         "crew: loop {id} was cancelled after 0 iterations: cancelled by the user: wrong branch · \
          /crew:resume {id} resumes it"
     );
-    assert_eq!(door.stop("one").assert_lets_go().line(), told);
+    assert_eq!(door.stop("one").assert_lets_go().line(), shown);
     door.stop("two").assert_silent();
     for typed in ["/crew:cancel-loop", "crew cancel", "another loop in its place"] {
         let id = door.begin("\"go on\" -n 9");
@@ -162,9 +162,9 @@ fn a_message_in_the_last_iteration_is_delivered_by_the_pending_wake() {
     let id = door.begin("\"go on\" -n 1");
     let job = json!([{ "id": "b1", "type": "shell", "status": "running", "description": "build" }]);
     door.stopping("The build runs.").with("background_tasks", job).send().assert_lets_go();
-    let told = door.sandbox.crew(&["tell", "--loop", &id, "use the parser"]).success();
+    let shown = door.sandbox.crew(&["tell", "--loop", &id, "use the parser"]).success();
     let expected = format!("loop {id}: the agent gets the message with its next prompt\n");
-    assert_eq!(told, expected);
+    assert_eq!(shown, expected);
     let idle = door.event("Notification").with("notification_type", "idle_prompt");
     let woken = idle.env("CREW_CLOCK_OFFSET_MS", "3600000").start().wait(DEADLINE);
     assert_eq!(woken.code(), 2, "{woken:#?}");

@@ -35,8 +35,8 @@ fn sh(sandbox: &Sandbox, line: &str) -> String {
 #[track_caller]
 fn assert_seen(door: &Door, way: &str, paths: &str) {
     let answer = door.stop(&format!("{way}\n\n{CLAIM}")).assert_goes_on();
-    let told = format!("protected paths were changed: {paths};");
-    assert!(answer.context().contains(&told), "{way}: {}", answer.context());
+    let shown = format!("protected paths were changed: {paths};");
+    assert!(answer.context().contains(&shown), "{way}: {}", answer.context());
 }
 
 /// What the agent does, and the paths that crew names. `tests/sub` is a submodule of one file,

@@ -58,8 +58,8 @@ fn a_question_asked_while_the_user_is_away_is_kept_shown_once_and_on_the_page() 
     assert_denied(&door.asking(QUESTION).with("tool_input", json!({})).send());
     assert!(door.remarks(&id).contains("asked the user; has to decide itself"));
     let stop = door.stop("Took SMTP.").assert_goes_on();
-    let told = "asked \"SES or SMTP?\", told to decide · answer: crew tell \"SMTP\"";
-    assert!(stop.line().contains(told), "{}", stop.line());
+    let shown = "asked \"SES or SMTP?\", told to decide · answer: crew tell \"SMTP\"";
+    assert!(stop.line().contains(shown), "{}", stop.line());
     assert!(!stop.context().contains("SES"), "the agent knows what it asked");
     assert!(!door.stop("More.").line().contains("asked"));
     let end = door.stop("The end.");
@@ -88,10 +88,10 @@ fn a_user_who_typed_recently_is_asked() {
     for typed in noticed {
         door.typed_ago(&id, 11 * MINUTE);
         assert_denied(&door.asking(QUESTION).send());
-        let told = format!("{typed:?}");
+        let shown = format!("{typed:?}");
         typed.send();
         let asked = door.asking(QUESTION).send();
-        assert_eq!((asked.ran.code(), asked.json), (0, Value::Null), "after {told}");
+        assert_eq!((asked.ran.code(), asked.json), (0, Value::Null), "after {shown}");
     }
     door.typed_ago(&id, 11 * MINUTE);
     let wake = "<task-notification><summary>Stop hook feedback</summary></task-notification>";
@@ -115,8 +115,8 @@ fn the_setting_and_the_option_decide_who_is_asked() {
     std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
     let silent = "[loop]\nquestions = \"defer\"\nnotices = false\n";
     std::fs::write(settings, silent).unwrap();
-    let told = door.sandbox.crew(&["config"]).success();
-    assert!(told.contains("* questions") && told.contains("defer"), "{told}");
+    let shown = door.sandbox.crew(&["config"]).success();
+    assert!(shown.contains("* questions") && shown.contains("defer"), "{shown}");
     let id = door.begin("\"Send mail\"");
     let denied = door.asking(QUESTION).send();
     assert_denied(&denied);
@@ -180,14 +180,14 @@ fn a_waiting_dialog_is_shown_until_it_is_answered() {
         append(&door.transcript(), &[call(tool)]);
         let notice = door.at_a_dialog().send();
         let sent = notice.json["terminalSequence"].as_str().unwrap();
-        assert!(sent.starts_with("\u{1b}]") && sent.contains(told), "{sent:?}");
-        assert!(page().contains(told), "{}", page());
+        assert!(sent.starts_with("\u{1b}]") && sent.contains(shown), "{sent:?}");
+        assert!(page().contains(shown), "{}", page());
         assert_eq!(page().contains(": Bash"), tool == "Bash", "{}", page());
         assert!(door.status(&id)["dialog"]["since"].is_string());
         let line = door.sandbox.crew(&["status", "--line"]).success();
         assert!(line.ends_with(" · at a dialog\n"), "{line}");
         append(&door.transcript(), &[result(tool)]);
-        assert!(!page().contains(told) && door.status(&id)["dialog"].is_null());
+        assert!(!page().contains(shown) && door.status(&id)["dialog"].is_null());
     }
     door.stop("It was answered.").assert_goes_on();
     assert!(door.record(&id)["state"]["session"]["dialog"].is_null());
@@ -207,9 +207,9 @@ fn a_dialog_of_a_subagent_outlasts_the_stop_of_the_agent_that_waits_for_it() {
     append(&door.transcript(), &[json!({"type": "assistant", "message": {"content": []}})]);
     let running = json!([{"id": "a", "type": "subagent", "status": "running"}]);
     door.stopping("Started it.").with("background_tasks", running).send();
-    assert!(told().contains(": Write"), "{}", told());
+    assert!(shown().contains(": Write"), "{}", shown());
     append(&door.agent("a"), &[result("Write")]);
-    assert!(!told().contains(": Write"), "{}", told());
+    assert!(!shown().contains(": Write"), "{}", shown());
 }
 
 #[test]

@@ -50,8 +50,8 @@ fn a_queued_status_is_answered_at_the_next_boundary_and_once() {
     assert!(answer.line().contains(&expected), "{}", answer.line());
     let page = door.stop("two").assert_lets_go();
     assert!(!page.line().contains("running, "), "{}", page.line());
-    let told = door.deliver("status", "");
-    assert_eq!(told.refusal(), "/crew:status was answered already, at iteration 1");
+    let shown = door.deliver("status", "");
+    assert_eq!(shown.refusal(), "/crew:status was answered already, at iteration 1");
     let again = door.deliver("status", "");
     assert!(again.refusal().contains("exhausted after 2 iterations"), "{again:#?}");
     assert_eq!(door.handoffs().len(), 1);
@@ -67,8 +67,8 @@ fn a_queued_pause_takes_effect_at_the_next_boundary_and_its_delivery_does_nothin
     let held = door.stop("two").assert_lets_go();
     assert!(held.line().contains("paused after 1 iteration "), "{}", held.line());
     assert_eq!(door.status(&id)["status"], "paused");
-    let told = door.deliver("pause", "");
-    assert_eq!(told.refusal(), format!("loop {id} was paused already, at iteration 2"));
+    let shown = door.deliver("pause", "");
+    assert_eq!(shown.refusal(), format!("loop {id} was paused already, at iteration 2"));
     door.command(&id).with("command_name", "crew:resume").send().assert_goes_on();
     door.stop("three").assert_goes_on();
     assert_eq!(door.status(&id)["status"], "running");
@@ -82,8 +82,8 @@ fn a_queued_cancel_ends_the_loop_with_its_reason_and_runs_no_check() {
     let page = door.stop("one").assert_lets_go();
     assert!(page.line().contains("cancelled by the user: wrong branch"), "{}", page.line());
     assert!(!door.sandbox.file("ran").exists());
-    let told = door.deliver("cancel-loop", "\"wrong branch\"");
-    assert_eq!(told.refusal(), format!("loop {id} was cancelled already, at iteration 1"));
+    let shown = door.deliver("cancel-loop", "\"wrong branch\"");
+    assert_eq!(shown.refusal(), format!("loop {id} was cancelled already, at iteration 1"));
     assert_eq!(door.handoffs().len(), 1);
 }
 
@@ -115,8 +115,8 @@ fn a_command_withdrawn_after_it_was_carried_out_counts_when_typed_again() {
             if is_seen {
                 door.stop("two").assert_goes_on();
             }
-            let told = door.command(words).with("command_name", "crew:handoff").send();
-            assert_eq!(door.handoffs().len(), 2, "{back} {told:#?}");
+            let shown = door.command(words).with("command_name", "crew:handoff").send();
+            assert_eq!(door.handoffs().len(), 2, "{back} {shown:#?}");
         }
     }
 }
@@ -188,10 +188,10 @@ fn a_request_joined_to_one_that_was_carried_out_is_carried_out_too() {
     let door = Door::new();
     door.type_in("crew cancel/crew:cancel-loop").assert_silent();
     let id = door.begin("\"Build it\" --stall 0");
-    let told = door.type_in("crew pausecrew status");
-    assert!(told.refusal().contains("running, iteration 1 of 10"), "{told:#?}");
-    let told = door.type_in("crew status/crew:cancel-loop wrong branch");
-    assert!(told.refusal().contains("cancelled by the user: wrong branch"), "{told:#?}");
+    let shown = door.type_in("crew pausecrew status");
+    assert!(shown.refusal().contains("running, iteration 1 of 10"), "{shown:#?}");
+    let shown = door.type_in("crew status/crew:cancel-loop wrong branch");
+    assert!(shown.refusal().contains("cancelled by the user: wrong branch"), "{shown:#?}");
     assert_eq!(door.status(&id)["outcome"], "cancelled");
 }
 
@@ -200,36 +200,36 @@ fn another_loop(door: &Door, tree: &str) -> String {
     door.sandbox.git(&["worktree", "add", "--quiet", tree]);
     let cwd = door.sandbox.file(tree).canonicalize().unwrap().display().to_string();
     let event = door.command("\"Do that\" --stall 0").with("session_id", format!("other-{tree}"));
-    let told = event.with("cwd", &*cwd).env("CLAUDE_PROJECT_DIR", &*cwd).send();
-    let line = told.line().strip_prefix("loop ").and_then(|rest| rest.split_once(':'));
-    line.unwrap_or_else(|| panic!("no start: {told:#?}")).0.to_owned()
+    let shown = event.with("cwd", &*cwd).env("CLAUDE_PROJECT_DIR", &*cwd).send();
+    let line = shown.line().strip_prefix("loop ").and_then(|rest| rest.split_once(':'));
+    line.unwrap_or_else(|| panic!("no start: {shown:#?}")).0.to_owned()
 }
 
 #[test]
 fn a_request_that_names_another_loop_affects_only_that_loop() {
     let door = Door::new();
     let [other, third] = ["b", "c"].map(|tree| another_loop(&door, tree));
-    let told = |words: &str| {
+    let shown = |words: &str| {
         let refusal = door.type_in(words).refusal().to_owned();
         assert!(refusal.chars().count() <= 100, "{refusal}");
         refusal.strip_suffix(" (Ctrl-U clears the line)").unwrap_or_default().to_owned()
     };
     // Also where the session never had a loop.
     let expected = format!("crew: loop {other}: running, iteration 1 of 10");
-    assert_eq!(told(&format!("crew status {other}")), expected);
+    assert_eq!(shown(&format!("crew status {other}")), expected);
     let own = door.begin("\"Build it\" --stall 0");
     let expected = format!("crew: loop {other} pauses when its turn ends; iteration 1 runs again");
-    assert_eq!(told(&format!("crew pause {other}")), expected);
+    assert_eq!(shown(&format!("crew pause {other}")), expected);
     let cancel = format!("crew cancel {other} wrong branch");
     let expected = format!("crew: loop {other}: cancelled after 0 iterations");
-    assert_eq!(told(&cancel), expected);
+    assert_eq!(shown(&cancel), expected);
     let ending = &door.record(&other)["state"]["ending"];
     assert_eq!(ending["why"], "cancelled by the user: wrong branch");
     let expected = format!("crew: loop {other} is over: cancelled after 0 iterations");
-    assert_eq!(told(&cancel), expected);
+    assert_eq!(shown(&cancel), expected);
     // The client has put that into its input line.
     let glued = format!("{cancel}crew status {third}").replace(" wrong branch", "");
-    assert_eq!(told(&glued), format!("crew: loop {third}: running, iteration 1 of 10"));
+    assert_eq!(shown(&glued), format!("crew: loop {third}: running, iteration 1 of 10"));
     for id in [&own, &third] {
         assert_eq!(door.status(id)["status"], "running");
         assert!(!door.file(id, "pause").exists());
@@ -240,19 +240,19 @@ fn a_request_that_names_another_loop_affects_only_that_loop() {
 fn a_request_that_names_its_own_loop_acts_like_one_without_a_name() {
     let door = Door::new();
     let id = door.begin("\"Build it\" --stall 0");
-    let told = door.type_in(&format!("crew status {id}"));
+    let shown = door.type_in(&format!("crew status {id}"));
     let expected = format!("crew: loop {id}: running, iteration 1 of 10 (Ctrl-U clears the line)");
-    assert_eq!(told.refusal(), expected);
-    let told = door.type_in(&format!("crew pause {id}"));
+    assert_eq!(shown.refusal(), expected);
+    let shown = door.type_in(&format!("crew pause {id}"));
     let expected = format!(
         "crew: loop {id} pauses when its turn ends; iteration 1 runs again (Ctrl-U clears the line)"
     );
-    assert_eq!(told.refusal(), expected);
+    assert_eq!(shown.refusal(), expected);
     assert_eq!(door.type_in("crew pause").refusal(), expected);
-    let told = door.type_in(&format!("crew cancel {id} wrong branch"));
+    let shown = door.type_in(&format!("crew cancel {id} wrong branch"));
     let expected =
         format!("crew: loop {id}: cancelled after 0 iterations (Ctrl-U clears the line)");
-    assert_eq!(told.refusal(), expected);
+    assert_eq!(shown.refusal(), expected);
     let ending = &door.record(&id)["state"]["ending"];
     assert_eq!(ending["why"], "cancelled by the user: wrong branch");
 }
@@ -266,11 +266,11 @@ fn a_word_that_is_not_the_id_of_a_loop_is_a_reason_or_goes_to_the_agent() {
         door.type_in(words).assert_silent();
     }
     assert!(!door.file(&id, "pause").exists());
-    let told = door.type_in("crew cancel tomorrow is better");
+    let shown = door.type_in("crew cancel tomorrow is better");
     let expected = format!(
         "crew: loop {id}: cancelled after 0 iterations; Esc ends a turn (Ctrl-U clears the line)"
     );
-    assert_eq!(told.refusal(), expected);
+    assert_eq!(shown.refusal(), expected);
     let ending = &door.record(&id)["state"]["ending"];
     assert_eq!(ending["why"], "cancelled by the user: tomorrow is better");
 }
@@ -282,9 +282,9 @@ fn a_failed_request_for_another_loop_is_referred_to_a_terminal_and_not_to_the_ag
     let broken = door.file("k3v9abcd", "loop.json");
     std::fs::create_dir_all(broken.parent().unwrap()).unwrap();
     std::fs::write(broken, "{").unwrap();
-    let told = door.type_in("crew cancel k3v9abcd");
+    let shown = door.type_in("crew cancel k3v9abcd");
     let expected =
         "crew: that failed; type this in a terminal: crew cancel k3v9abcd (Ctrl-U clears the line)";
-    assert_eq!(told.refusal(), expected);
+    assert_eq!(shown.refusal(), expected);
     assert_eq!(door.status(&own)["status"], "running");
 }

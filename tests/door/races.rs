@@ -115,8 +115,8 @@ fn one_round(door: &Door, dice: &mut Dice, round: u64, input: Input) -> Duration
         assert!(quiet, "{why}: {:#?}", shot.ran);
         if index == cancel_at {
             // Even where a stop obeyed the order first.
-            let told = &shot.ran.stdout;
-            assert!(!told.contains("already over"), "{why}: {told}");
+            let shown = &shot.ran.stdout;
+            assert!(!shown.contains("already over"), "{why}: {shown}");
         } else if Answer::of(shot.ran).goes_on() {
             going_on += 1;
             assert!(shot.given < cancelled, "{why}: a stop after the cancel goes on");
@@ -220,9 +220,9 @@ fn a_command_received_twice_starts_one_loop_and_neither_copy_is_refused() {
         let why = format!("round {round}: {answers:#?}");
         assert!(answers.iter().all(|answer| answer.json["decision"].is_null()), "{why}");
         assert_eq!(answers.iter().filter(|answer| answer.goes_on()).count(), 1, "{why}");
-        let told = door.sandbox.crew(&["status", "--all", "--json"]).success();
-        let told: Value = serde_json::from_str(&told).unwrap();
-        assert_eq!(told["loops"].as_array().unwrap().len(), 1, "{why}");
+        let shown = door.sandbox.crew(&["status", "--all", "--json"]).success();
+        let shown: Value = serde_json::from_str(&shown).unwrap();
+        assert_eq!(shown["loops"].as_array().unwrap().len(), 1, "{why}");
     }
 }
 

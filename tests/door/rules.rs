@@ -110,16 +110,16 @@ fn a_cancelled_loop_says_who_cancelled_it_and_why() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 9 --stall 0");
     door.sandbox.crew(&["cancel", "--reason", "wrong branch"]).success();
-    let told = door.stop("told").assert_lets_go();
-    assert!(told.line().contains(": cancelled by the user: wrong branch · "), "{told:#?}");
+    let shown = door.stop("told").assert_lets_go();
+    assert!(shown.line().contains(": cancelled by the user: wrong branch · "), "{shown:#?}");
     let ending = assert_ended(&door, &id, "cancelled", 0);
     assert_eq!(ending["why"], "cancelled by the user: wrong branch");
     let id = door.begin("\"go on\" -n 9 --stall 0");
     let mut command = door.sandbox.command(crate::sandbox::crew());
     command.args(["cancel", &id]).env("CLAUDECODE", "1");
     crate::spawned::Running::start(command, None).wait(DEADLINE).success();
-    let told = door.stop("told").assert_lets_go();
-    assert!(told.line().contains(": cancelled by the agent · "), "{told:#?}");
+    let shown = door.stop("told").assert_lets_go();
+    assert!(shown.line().contains(": cancelled by the agent · "), "{shown:#?}");
     assert_eq!(assert_ended(&door, &id, "cancelled", 0)["why"], "cancelled by the agent");
 }
 
@@ -175,8 +175,8 @@ fn a_cancel_during_a_check_ends_the_loop_at_once() {
     assert_gone(&pids);
     assert_eq!(door.record(&id)["state"]["completed"], 0);
     let next = door.stop("the next stop").assert_lets_go();
-    let told = [in_flight.line(), next.line()].concat();
-    assert_eq!(told.matches("cancelled after 0 iterations").count(), 1, "{told}");
+    let shown = [in_flight.line(), next.line()].concat();
+    assert_eq!(shown.matches("cancelled after 0 iterations").count(), 1, "{shown}");
     door.stop("the one after it").assert_silent();
 }
 

@@ -205,7 +205,6 @@ fn a_limit_on_money_is_not_exceeded_unnoticed_without_a_transcript() {
 }
 
 #[test]
-#[test]
 fn a_limit_on_money_waits_for_a_transcript_that_the_client_is_about_to_create() {
     let door = Door::new();
     let id = door.begin("\"Build it\" --stall 0 --max-cost 5");
@@ -219,6 +218,7 @@ fn a_limit_on_money_waits_for_a_transcript_that_the_client_is_about_to_create() 
 }
 
 fn a_cancel_from_outside_counts_the_usage_of_its_iteration() {
+#[test]
     let door = Door::new();
     append(&door.transcript(), &[json!({"type": "user"})]);
     let id = door.begin("\"Build it\" --stall 0");

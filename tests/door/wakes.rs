@@ -20,15 +20,15 @@ fn a_loop_that_the_service_refuses_permanently_needs_a_person() {
     refused().send().assert_lets_go();
     // The client starts both at once, and either may be the first.
     for notice in [early, refused().companion()] {
-        let told: Value = serde_json::from_str(&notice.wait(DEADLINE).success()).unwrap();
-        let sequence = told["terminalSequence"].as_str().unwrap();
+        let shown: Value = serde_json::from_str(&notice.wait(DEADLINE).success()).unwrap();
+        let sequence = shown["terminalSequence"].as_str().unwrap();
         let expected = format!("\u{1b}]9;crew: loop {id} needs you: ");
         assert!(sequence.starts_with(&expected), "{sequence:?}");
     }
 }
 
 #[test]
-fn a_wake_says_why_it_came_and_shows_the_loop_as_running() {
+fn a_wake_gives_its_reason_and_the_loop_counts_as_running() {
     let mut door = Door::new();
     door.sandbox = door.sandbox.env("CLAUDE_CODE_SESSION_ATTENDED", "1");
     let id = door.begin("\"Build it\" --stall 0");
@@ -39,9 +39,9 @@ fn a_wake_says_why_it_came_and_shows_the_loop_as_running() {
     let waiter = failed.with("last_assistant_message", refused).start();
     poll_until("the loop waits", || door.status(&id)["status"] == "waiting");
     assert_eq!(door.view()["loop"]["status"], "waiting");
-    let told = door.event("StopFailure").with("error", "rate_limit").companion();
-    let told: Value = serde_json::from_str(&told.wait(DEADLINE).success()).unwrap();
-    let sequence = told["terminalSequence"].as_str().unwrap();
+    let shown = door.event("StopFailure").with("error", "rate_limit").companion();
+    let shown: Value = serde_json::from_str(&shown.wait(DEADLINE).success()).unwrap();
+    let sequence = shown["terminalSequence"].as_str().unwrap();
     let expected = format!("\u{1b}]9;crew: loop {id}: waiting until ");
     assert!(sequence.starts_with(&expected), "{sequence:?}");
     assert!(sequence.ends_with(" then iteration 2 of 10 again\u{7}"), "{sequence:?}");

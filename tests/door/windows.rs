@@ -32,12 +32,16 @@ fn limited_run(door: &Door, seconds: u32) -> Running {
 /// The session waits for the end of the limit that a run met. Returns its wait.
 #[track_caller]
 fn assert_waits_for_the_run(door: &Door, id: &str) -> Value {
-    let told = door.status(id);
-    assert_eq!((&told["status"], &told["outcome"]), (&"waiting".into(), &Value::Null), "{told:#}");
-    assert_eq!(told["wait"]["account"]["name"], "claude");
-    let why = told["wait"]["why"].as_str().unwrap();
+    let shown = door.status(id);
+    assert_eq!(
+        (&shown["status"], &shown["outcome"]),
+        (&"waiting".into(), &Value::Null),
+        "{shown:#}"
+    );
+    assert_eq!(shown["wait"]["account"]["name"], "claude");
+    let why = shown["wait"]["why"].as_str().unwrap();
     assert!(why.starts_with("limit met by loop ") && why.contains(": 429 Too Many"), "{why}");
-    told["wait"].clone()
+    shown["wait"].clone()
 }
 
 #[track_caller]
@@ -66,9 +70,9 @@ fn a_session_waits_for_its_turn_after_a_limit_that_a_run_met() {
     let by = wait["why"].as_str().unwrap().split_once(':').unwrap().0;
     let expected = format!(" ({by}: 429 Too Many Requests: rate limi…), then iteration 2 of 10");
     assert_eq!(&rest[5..], expected, "{line}");
-    let told = door.status(&id);
-    let counted = (&told["completed_iterations"], &told["consecutive_failures"]);
-    assert_eq!(counted, (&1.into(), &0.into()), "{told:#}");
+    let shown = door.status(&id);
+    let counted = (&shown["completed_iterations"], &shown["consecutive_failures"]);
+    assert_eq!(counted, (&1.into(), &0.into()), "{shown:#}");
 
     // The run goes first, and the session 20 s after it.
     assert_eq!(running.wait(DEADLINE).code(), 10);
@@ -90,7 +94,7 @@ fn a_session_that_is_answered_after_the_limit_clears_it_for_others() {
     let id = door.begin("\"Build it\" --stall 0");
     door.stop("one").assert_goes_on();
     assert!(
-        door.remarks(&id).contains("the service answers: no loop waits"),
+        door.remarks(&id).contains("the service answers again: no loop waits"),
         "{}",
         door.remarks(&id)
     );
@@ -153,9 +157,9 @@ fn a_session_that_cannot_wait_for_a_limit_ends_and_says_so() {
     let id = door.begin("\"Build it\" --stall 0");
     let running = limited_run(&door, 600);
     door.stop("one").assert_lets_go();
-    let told = door.status(&id);
-    assert_eq!(told["outcome"], "interrupted", "{told:#}");
-    let why = told["why"].as_str().unwrap();
+    let shown = door.status(&id);
+    assert_eq!(shown["outcome"], "interrupted", "{shown:#}");
+    let why = shown["why"].as_str().unwrap();
     assert!(why.ends_with("; this session cannot wait for it"), "{why}");
     interrupt(running);
 }

@@ -31,7 +31,7 @@ fn go(world: &FleetWorld, tasks: &[&str]) {
 impl FleetWorld {
     /// Waits until the coordinator has obeyed each request.
     #[track_caller]
-    fn until_obeyed(&self) {
+    fn until_executed(&self) {
         let folder = self.sandbox.crew_home().join("fleets/repo/requests");
         self.until("the requests are obeyed", |_| {
             std::fs::read_dir(&folder).map_or(true, |files| files.count() == 0)
@@ -88,7 +88,7 @@ fn every_subcommand_treats_a_tasks_loop_as_the_task_by_id_prefix_or_folder() {
         command.args(words).current_dir(&clone);
         let answer = Running::start(command, None).wait(LONG).success();
         assert!(answer.starts_with(&format!("repo/a {what}")), "{answer}");
-        world.until_obeyed();
+        world.until_executed();
     }
     world.until("it has ended", |world| world.state("a") == "cancelled");
     assert!(world.why("a").contains("not now"), "{}", world.why("a"));
@@ -208,7 +208,7 @@ fn a_task_that_waits_for_a_limit_is_cancelled_at_once() {
 fn a_message_to_a_fleet_is_in_the_next_prompt_of_every_task_once() {
     let (world, running) = at_work();
     world.crew(&["tell", "repo", "Mind the gap"]).success();
-    world.until_obeyed();
+    world.until_executed();
     go(&world, &TASKS);
     let ran = running.wait(LONG);
     assert_eq!(ran.code(), 0, "{ran:#?}");
@@ -236,7 +236,7 @@ fn the_agent_of_a_task_sends_its_fleet_marked_messages_and_resumes_nothing() {
     world.sandbox.put_crew_on_the_path();
     let running = world.start(&[]);
     world.until("its agent has tried all", |world| world.noted("codes").lines().count() == 5);
-    world.until_obeyed();
+    world.until_executed();
     world.allow("read");
     let ran = running.wait(LONG);
     assert_eq!(world.noted("codes"), "0\n0\n1\n1\n1\n", "{ran:#?}");

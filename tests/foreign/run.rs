@@ -107,6 +107,6 @@ pub(super) const SOURCES: &[Source] = &[
 
 #[test]
 #[ignore = "long"]
-fn nothing_said_in_a_run_sends_codes_to_a_terminal() {
+fn no_text_of_a_run_sends_codes_to_a_terminal() {
     plant(SOURCES);
 }

@@ -11,13 +11,13 @@ use crate::client::{Api, Client, Installed, Reply, on_both_clients, on_both_term
 use crate::sandbox::{Sandbox, crew};
 
 on_both_clients!(
-    a_fork_of_a_looped_session_is_not_looped,
+    a_fork_of_a_session_with_a_loop_has_no_loop,
     an_agent_that_calls_crew_may_narrow_its_loop_and_never_widen_it,
 );
 
 on_both_terminals!(a_subagent_that_ends_neither_hangs_the_loop_nor_counts_as_an_iteration);
 
-fn a_fork_of_a_looped_session_is_not_looped(installed: &Installed) {
+fn a_fork_of_a_session_with_a_loop_has_no_loop(installed: &Installed) {
     let sandbox = Sandbox::new();
     let api = Api::answering(|request| {
         Some(if request.newest().contains("how are you") {
@@ -82,8 +82,8 @@ fn a_subagent_that_ends_neither_hangs_the_loop_nor_counts_as_an_iteration(instal
     let subagents = requests.iter().filter(|request| request.is_of_a_subagent()).count();
     assert_eq!(subagents, 1);
     assert_eq!(requests.len() - subagents, 4 + usize::from(stops_meanwhile));
-    let told = requests.iter().any(|request| request.newest().contains("Seven files."));
-    assert!(told, "the subagent's report never came");
+    let shown = requests.iter().any(|request| request.newest().contains("Seven files."));
+    assert!(shown, "the subagent's report never came");
 }
 
 fn journal(sandbox: &Sandbox, id: &Value) -> String {
@@ -106,7 +106,7 @@ fn an_agent_that_calls_crew_may_narrow_its_loop_and_never_widen_it(installed: &I
     Client::new(installed, &sandbox, &api).prompt(prompt).run();
     let requests = api.main_requests();
     assert_eq!((requests.len(), api.overruns()), (4, 0));
-    let told = requests[1].newest();
+    let shown = requests[1].newest();
     for expected in [
         "an agent cannot raise a limit of loop",
         "hint: a person can, in their own terminal",
@@ -122,7 +122,7 @@ fn an_agent_that_calls_crew_may_narrow_its_loop_and_never_widen_it(installed: &I
         "lower: 0",
         "page: 0",
     ] {
-        assert!(told.contains(expected), "no {expected:?}: {told}");
+        assert!(shown.contains(expected), "no {expected:?}: {shown}");
     }
     assert!(requests[2].newest().contains("iteration 2 of 4"), "{}", requests[2].newest());
     let ended = newest(&sandbox);

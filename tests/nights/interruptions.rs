@@ -13,13 +13,13 @@ on_both_terminals!(
     escape_and_a_question_pause_the_loop_and_resume_goes_on,
     escape_before_any_answer_pauses_the_loop_or_gives_way_to_the_corrected_command,
     a_compaction_in_mid_loop_reminds_the_agent_of_task_and_rules,
-    a_killed_client_is_not_fed_again_and_its_loop_is_told_once,
+    a_killed_client_is_not_started_again_and_its_loop_is_reported_once,
     a_cleared_session_resumes_with_its_counters,
 );
 
 #[test]
 fn a_pause_typed_during_a_turn_takes_effect_before_the_next_iteration_on_2_1_330() {
-    with_terminal("2.1.330", a_pause_typed_in_mid_turn_is_obeyed_before_the_next_iteration);
+    with_terminal("2.1.330", a_pause_typed_in_mid_turn_takes_effect_before_the_next_iteration);
 }
 
 /// A command that only an interruption ends, or the end of the test: a killed client leaves it
@@ -57,8 +57,8 @@ fn escape_and_a_question_pause_the_loop_and_resume_goes_on(installed: &Installed
     terminal.type_text("/crew:resume -n 3");
     terminal.enter();
     poll_until("the loop goes on", || api.main_requests().len() > asked);
-    let told = api.main_requests()[asked].newest();
-    assert!(told.contains("iteration 3 of 3") && told.contains("Build it"), "{told}");
+    let shown = api.main_requests()[asked].newest();
+    assert!(shown.contains("iteration 3 of 3") && shown.contains("Build it"), "{shown}");
     terminal.wait_for_text(ENDLESS);
     sandbox.crew(&["cancel"]).success();
     terminal.escape();
@@ -129,12 +129,12 @@ fn a_compaction_in_mid_loop_reminds_the_agent_of_task_and_rules(installed: &Inst
     terminal.enter();
     let ended = await_outcome(&sandbox, "exhausted");
     assert_eq!(ended["completed_iterations"], 5);
-    let told = api.main_requests()[before].conversation();
-    assert!(told.contains("iteration 3 of 5.") && told.contains("Build the todo API"), "{told}");
-    assert!(told.contains("How to finish"), "{told}");
+    let shown = api.main_requests()[before].conversation();
+    assert!(shown.contains("iteration 3 of 5.") && shown.contains("Build the todo API"), "{shown}");
+    assert!(shown.contains("How to finish"), "{shown}");
 }
 
-fn a_killed_client_is_not_fed_again_and_its_loop_is_told_once(installed: &Installed) {
+fn a_killed_client_is_not_started_again_and_its_loop_is_reported_once(installed: &Installed) {
     let sandbox = Sandbox::new();
     let api = Api::answering(|request| {
         Some(if request.newest().contains("hello") {
@@ -164,8 +164,8 @@ fn a_killed_client_is_not_fed_again_and_its_loop_is_told_once(installed: &Instal
     terminal.type_text("hello");
     terminal.enter();
     poll_until("the second hello was answered", || api.main_requests().len() == asked + 2);
-    let told = terminal.screen().matches("was interrupted after").count();
-    assert!(told <= 1, "{}", terminal.screen());
+    let shown = terminal.screen().matches("was interrupted after").count();
+    assert!(shown <= 1, "{}", terminal.screen());
 }
 
 fn a_cleared_session_resumes_with_its_counters(installed: &Installed) {
@@ -194,7 +194,7 @@ fn a_cleared_session_resumes_with_its_counters(installed: &Installed) {
     assert_eq!(ended["completed_iterations"], 4);
 }
 
-fn a_pause_typed_in_mid_turn_is_obeyed_before_the_next_iteration(installed: &Installed) {
+fn a_pause_typed_in_mid_turn_takes_effect_before_the_next_iteration(installed: &Installed) {
     let sandbox = Sandbox::new();
     let mut asked = 0;
     let api = Api::answering(move |_| {

@@ -47,11 +47,11 @@ fn eleven_minutes_are_waited_for_and_the_same_iteration_is_repeated(installed: &
     tell(begun, "the loop is typed");
     await_loop(&sandbox, "the loop waits", |it| it["status"] == "waiting");
     let waiting = Instant::now();
-    let mut told = sandbox.crew(&["status"]).success();
-    tell(begun, first(&told));
+    let mut shown = sandbox.crew(&["status"]).success();
+    tell(begun, first(&shown));
     assert!(
-        told.contains("waiting until") && told.contains("then iteration 2 of 4 again"),
-        "{told}"
+        shown.contains("waiting until") && shown.contains("then iteration 2 of 4 again"),
+        "{shown}"
     );
     let mut asked = Vec::new();
     while newest(&sandbox)["outcome"].is_null() {
@@ -65,9 +65,9 @@ fn eleven_minutes_are_waited_for_and_the_same_iteration_is_repeated(installed: &
             asked.push((number, waiting.elapsed(), line.to_owned()));
         }
         let now = sandbox.crew(&["status"]).success();
-        if first(&now) != first(&told) {
+        if first(&now) != first(&shown) {
             tell(begun, first(&now));
-            told = now;
+            shown = now;
         }
     }
     let ended = newest(&sandbox);

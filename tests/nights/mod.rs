@@ -16,8 +16,8 @@ use crate::sandbox::{Sandbox, poll_until};
 
 /// The newest loop of the sandbox; null before there is one.
 fn newest(sandbox: &Sandbox) -> Value {
-    let told = sandbox.crew(&["status", "--all", "--json"]).success();
-    serde_json::from_str::<Value>(&told).unwrap()["loops"][0].clone()
+    let shown = sandbox.crew(&["status", "--all", "--json"]).success();
+    serde_json::from_str::<Value>(&shown).unwrap()["loops"][0].clone()
 }
 
 #[track_caller]

@@ -10,8 +10,8 @@ use crate::client::{Api, Client, Installed, Reply, Terminal, on_both_terminals};
 use crate::sandbox::{Sandbox, poll_until};
 
 on_both_terminals!(
-    commands_typed_in_mid_turn_are_obeyed_once_at_the_next_boundary,
-    commands_typed_during_a_check_are_obeyed_at_its_boundary_and_what_is_taken_back_is_not,
+    commands_typed_in_mid_turn_are_executed_once_at_the_next_boundary,
+    commands_typed_during_a_check_are_executed_at_its_boundary_unless_taken_back,
 );
 
 /// Iterations that take long enough to type in.
@@ -63,7 +63,7 @@ fn handoffs(sandbox: &Sandbox, kind: &str) -> usize {
     names.filter(|name| name.starts_with(kind)).count()
 }
 
-fn commands_typed_in_mid_turn_are_obeyed_once_at_the_next_boundary(installed: &Installed) {
+fn commands_typed_in_mid_turn_are_executed_once_at_the_next_boundary(installed: &Installed) {
     let sandbox = Sandbox::new();
     let api = slow();
     let terminal = Client::new(installed, &sandbox, &api).open();
@@ -94,7 +94,7 @@ fn commands_typed_in_mid_turn_are_obeyed_once_at_the_next_boundary(installed: &I
     assert_eq!((api.main_requests().len(), api.overruns()), (4, 0));
 }
 
-fn commands_typed_during_a_check_are_obeyed_at_its_boundary_and_what_is_taken_back_is_not(
+fn commands_typed_during_a_check_are_executed_at_its_boundary_unless_taken_back(
     installed: &Installed,
 ) {
     let sandbox = Sandbox::new();

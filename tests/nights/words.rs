@@ -9,25 +9,25 @@ use crate::sandbox::{Sandbox, poll_within};
 use crate::side_by_side::side_by_side;
 use crate::words::{OVER_WITHIN, assert_waits_for, limit_in_words, soon};
 
-/// How the service reports it to the client, and the account it is reported to.
-type Told = (fn(DateTime<Utc>) -> Reply, &'static [(&'static str, &'static str)]);
+/// How the service reports the limit to the client, and the account to which it is reported.
+type WordedLimit = (fn(DateTime<Utc>) -> Reply, &'static [(&'static str, &'static str)]);
 
-const IN_ITS_OWN_WORDS: Told = (limit_in_words, &[]);
-/// The client then shows its own words.
-const IN_HEADERS: Told =
+const IN_ITS_OWN_WORDS: WordedLimit = (limit_in_words, &[]);
+/// A limit in headers, which the client describes in its own words.
+const IN_HEADERS: WordedLimit =
     (Reply::usage_limit, &[("ANTHROPIC_API_KEY", ""), ("CLAUDE_CODE_OAUTH_TOKEN", "fake")]);
 
 #[test]
 fn the_reset_in_the_words_is_waited_for_and_the_same_iteration_is_repeated() {
     let scenarios = ["2.1.330", "2.1.197"]
         .into_iter()
-        .flat_map(|version| [IN_ITS_OWN_WORDS, IN_HEADERS].map(|told| (version, told)));
-    side_by_side(scenarios.map(|(version, told)| {
-        move || with_terminal(version, |installed| assert_waited_for(installed, told))
+        .flat_map(|version| [IN_ITS_OWN_WORDS, IN_HEADERS].map(|shown| (version, shown)));
+    side_by_side(scenarios.map(|(version, shown)| {
+        move || with_terminal(version, |installed| assert_waited_for(installed, shown))
     }));
 }
 
-fn assert_waited_for(installed: &Installed, (limit, account): Told) {
+fn assert_waited_for(installed: &Installed, (limit, account): WordedLimit) {
     let sandbox = Sandbox::new();
     let reset = soon();
     let mut asked = 0;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::agent::{Agent, note};
 use super::recording;
 use super::scenario::{Scenario, reset};
-use crate::client::{Api, Tokens, Told};
+use crate::client::{Api, ReportedUse, Tokens};
 use crate::sandbox::Sandbox;
 use crate::spawned::{Ran, Running};
 
@@ -75,19 +75,19 @@ pub(super) fn run(agent: &Agent, scenario: &'static Scenario) -> Row {
     }
     let ran = running.wait(END);
     recording::keep(agent, scenario, &sandbox, &api);
-    let told = the_loop(&sandbox, &ran);
+    let shown = the_loop(&sandbox, &ran);
     Row {
         scenario: scenario.name,
-        end: end.map_or_else(|| ended(&told), str::to_owned),
+        end: end.map_or_else(|| ended(&shown), str::to_owned),
         exit: ran.status.code().filter(|_| end.is_none()),
-        iterations: told["completed_iterations"].as_u64().unwrap_or_default(),
-        failures: told["consecutive_failures"].as_u64().unwrap_or_default(),
-        tokens: tokens(&told["usage"], api.told()),
-        cost: cost(agent, &told["usage"], api.told()),
+        iterations: shown["completed_iterations"].as_u64().unwrap_or_default(),
+        failures: shown["consecutive_failures"].as_u64().unwrap_or_default(),
+        tokens: tokens(&shown["usage"], api.reported()),
+        cost: cost(agent, &shown["usage"], api.reported()),
         next: next.unwrap_or_else(|| "-".to_owned()),
         requests: api.main_requests().len(),
         seconds,
-        why: why(&ran.stdout, &told),
+        why: why(&ran.stdout, &shown),
     }
 }
 
@@ -111,13 +111,13 @@ fn interrupt(sandbox: &Sandbox, signal: Signal) {
 
 /// The loop as `crew status` tells of it; a run that was refused has none.
 pub(super) fn the_loop(sandbox: &Sandbox, ran: &Ran) -> Value {
-    let told = sandbox.crew(&["status", "--all", "--json"]).success();
-    let told: Value = serde_json::from_str(&told).unwrap();
-    told["loops"].get(0).cloned().unwrap_or_else(|| panic!("no loop: {ran:#?}"))
+    let shown = sandbox.crew(&["status", "--all", "--json"]).success();
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    shown["loops"].get(0).cloned().unwrap_or_else(|| panic!("no loop: {ran:#?}"))
 }
 
-fn ended(told: &Value) -> String {
-    let words = [&told["outcome"], &told["proof"]].map(|word| word.as_str().unwrap_or_default());
+fn ended(shown: &Value) -> String {
+    let words = [&shown["outcome"], &shown["proof"]].map(|word| word.as_str().unwrap_or_default());
     words.join(" ").trim().to_owned()
 }
 
@@ -139,29 +139,29 @@ fn ahead(due: DateTime<Utc>) -> String {
     format!("{} min", ((due - Utc::now()).num_seconds() + 30) / 60)
 }
 
-/// crew's sums beside those of the server.
-pub(super) fn tokens(usage: &Value, told: Told) -> String {
+/// crew's sums compared with those of the server.
+pub(super) fn tokens(usage: &Value, shown: ReportedUse) -> String {
     let number = |name: &str| usage["tokens"][name].as_u64().unwrap_or_default();
     let ours = Tokens {
         input: number("input") + number("cache_write") + number("cache_write_hour"),
         cached: number("cache_read"),
         output: number("output"),
     };
-    let all = told.main + told.side;
+    let all = shown.main + shown.side;
     let sum = |it: Tokens| format!("{}+{}+{}", it.input, it.cached, it.output);
     if ours == Tokens::default() {
-        return if told.main == ours { "nothing" } else { "untold" }.to_owned();
+        return if shown.main == ours { "nothing" } else { "untold" }.to_owned();
     }
     match ours {
         ours if ours == all => "exact".to_owned(),
-        ours if ours == told.main => EXCEPT_TITLES.to_owned(),
+        ours if ours == shown.main => EXCEPT_TITLES.to_owned(),
         ours => format!("{} of {}", sum(ours), sum(all)),
     }
 }
 
 /// crew's cost beside the server's tokens at the agent's own prices.
 #[expect(clippy::cast_precision_loss, reason = "a few thousand tokens")]
-fn cost(agent: &Agent, usage: &Value, told: Told) -> String {
+fn cost(agent: &Agent, usage: &Value, shown: ReportedUse) -> String {
     let ours = usage["cost_usd"].as_f64().unwrap_or_default();
     let (input, cached, output) = agent.prices.unwrap_or_default();
     let of = |it: Tokens| {
@@ -169,15 +169,15 @@ fn cost(agent: &Agent, usage: &Value, told: Told) -> String {
         parts.iter().map(|(tokens, price)| *tokens as f64 * price / 1e6).sum::<f64>()
     };
     let is = |sum: f64| (ours - sum).abs() < 1e-6;
-    if is(of(told.main)) || is(of(told.main + told.side)) {
+    if is(of(shown.main)) || is(of(shown.main + shown.side)) {
         return if ours == 0.0 { "-" } else { "exact" }.to_owned();
     }
-    format!("${ours:.4} of ${:.4}", of(told.main))
+    format!("${ours:.4} of ${:.4}", of(shown.main))
 }
 
-/// The last reason that was given: of a wait, else of the end.
-fn why(stdout: &str, told: &Value) -> String {
+/// The last reported reason: of a wait, otherwise of the end.
+fn why(stdout: &str, shown: &Value) -> String {
     let wait = stdout.lines().rev().find(|line| line.contains("Waiting until"));
-    let why = wait.or(told["why"].as_str()).unwrap_or_default();
+    let why = wait.or(shown["why"].as_str()).unwrap_or_default();
     why.chars().take(150).collect()
 }

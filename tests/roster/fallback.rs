@@ -54,13 +54,13 @@ fn takes_over() {
     let ran = Running::start(command, None).wait(DEADLINE);
     assert_eq!(ran.code(), 0, "{ran:#?}");
 
-    let told = cell::the_loop(&sandbox, &ran);
-    let ended = (&told["outcome"], &told["proof"], &told["completed_iterations"]);
-    assert_eq!(ended, (&json!("completed"), &json!("checked"), &json!(8)), "{told:#}");
-    assert_eq!(told["consecutive_failures"], 0);
-    let share = |name: &str| &told["shares"][name]["iterations"];
-    assert_eq!((share("claude"), share("codex")), (&json!(2), &json!(6)), "{told:#}");
-    assert_eq!(cell::tokens(&told["usage"], api.told()), "exact", "{told:#}");
+    let shown = cell::the_loop(&sandbox, &ran);
+    let ended = (&shown["outcome"], &shown["proof"], &shown["completed_iterations"]);
+    assert_eq!(ended, (&json!("completed"), &json!("checked"), &json!(8)), "{shown:#}");
+    assert_eq!(shown["consecutive_failures"], 0);
+    let share = |name: &str| &shown["shares"][name]["iterations"];
+    assert_eq!((share("claude"), share("codex")), (&json!(2), &json!(6)), "{shown:#}");
+    assert_eq!(cell::tokens(&shown["usage"], api.reported()), "exact", "{shown:#}");
 
     let loops = std::fs::read_dir(sandbox.crew_home().join("loops")).unwrap();
     let journals: Vec<String> = loops

@@ -23,9 +23,9 @@ fn a_model_and_extra_arguments_reach_the_agent_in_every_iteration_and_after_a_re
     assert_eq!(world.crew(&words).code(), 10);
     let expected = "--edits\n--model\nbig\n--effort\nvery high\n";
     assert_eq!([1, 2].map(|call| arguments(&world, call)), [expected, expected]);
-    let told = world.the_loop();
+    let reported = world.the_loop();
     assert_eq!(
-        (&told["model"], &told["agent_words"]),
+        (&reported["model"], &reported["agent_words"]),
         (&json!("big"), &json!(["--effort", "very high"]))
     );
 
@@ -81,15 +81,18 @@ fn a_check_that_no_permission_rule_can_name_is_reported_at_the_start() {
     let ran = world
         .crew(&["run", "Build it", "--agent", "fast", "--gate", "ls -d *", "--verify", "true"]);
     assert_eq!(ran.code(), 0, "{ran:#?}");
-    let told = "fast may not run `ls -d *` unless its own settings allow it";
-    assert!(ran.stderr.contains(told) && !ran.stderr.contains("may not run `true`"), "{ran:#?}");
+    let reported = "fast may not run `ls -d *` unless its own settings allow it";
+    assert!(
+        ran.stderr.contains(reported) && !ran.stderr.contains("may not run `true`"),
+        "{ran:#?}"
+    );
 
     world.steps(&[WORK, CLAIM]);
     assert_eq!(world.crew(&["run", "Build it", "--gate", "ls -d *", "-n1"]).code(), 10);
     world.sandbox.write(".claude/crew.toml", "[loop]\nstall = 4\n");
     let ran = world.crew(&["resume", "-n", "+1", "--agent", "fast"]);
     assert!(
-        ran.stderr.contains(told) && ran.stderr.contains("; crew config shows them"),
+        ran.stderr.contains(reported) && ran.stderr.contains("; crew config shows them"),
         "{ran:#?}"
     );
 }

@@ -222,8 +222,8 @@ fn the_terminal_is_restored_however_the_board_ends() {
         }
         let sandbox = Sandbox::new().with_faults().env("CREW_PANIC", "board");
         let screen = left(&sandbox, |_, _| {});
-        let told = screen.contains("a test asked for this panic at board");
-        assert!(told && screen.starts_with("before\n"), "{screen}");
+        let shown = screen.contains("a test asked for this panic at board");
+        assert!(shown && screen.starts_with("before\n"), "{screen}");
         assert!(screen.ends_with("code 101\nisig\nicanon\necho"), "{screen}");
     });
 }

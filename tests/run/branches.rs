@@ -24,7 +24,11 @@ fn a_run_without_git_steps_is_resumed_without_a_mention_of_branches() {
     let world = World::rebasing(&["git switch -q main", "true"]);
     assert_eq!(world.crew(&["run", "write lines", "-n", "1"]).code(), 10);
     let ran = world.crew(&["resume", "-n", "+1"]);
-    assert_eq!((ran.code(), world.told(&ran).contains("is checked out")), (10, false), "{ran:#?}");
+    assert_eq!(
+        (ran.code(), world.complaints(&ran).contains("is checked out")),
+        (10, false),
+        "{ran:#?}"
+    );
 }
 
 #[test]
@@ -34,20 +38,20 @@ fn commits_on_another_branch_are_reported_and_not_pushed_until_a_person_agrees()
     assert_eq!(ran.code(), 10, "{ran:#?}");
     assert!(ran.stdout.contains(" on feat: crew: iteration 1"), "{ran:#?}");
     assert!(ran.stdout.contains(" on main: crew: iteration 2"), "{ran:#?}");
-    assert_snapshot!(world.told(&ran), @"crew: main is checked out, and the loop's branch is feat: commits go to main, and nothing is pushed from it (git switch feat, or crew resume --push continues on main)");
+    assert_snapshot!(world.complaints(&ran), @"crew: main is checked out, and the loop's branch is feat: commits go to main, and nothing is pushed from it (git switch feat, or crew resume --push continues on main)");
     assert_eq!(world.there("main"), "Begin");
     let pushes = "Push failed (branch): main is checked out, and the loop's is feat; git switch feat, or crew resume \
                   --push continues on main";
     assert_eq!(ran.stdout.matches(pushes).count(), 2, "{ran:#?}");
     let ran = world.crew(&["resume", "-n", "+1"]);
     assert!(
-        world.told(&ran).contains("main is checked out, and the loop's branch is feat"),
+        world.complaints(&ran).contains("main is checked out, and the loop's branch is feat"),
         "{ran:#?}"
     );
     assert_eq!(world.there("main"), "Begin");
     let ran = world.crew(&["resume", "-n", "+1", "--push"]);
     assert!(ran.stdout.contains("Pushed main to origin"), "{ran:#?}");
-    assert!(!world.told(&ran).contains("loop's branch"), "{ran:#?}");
+    assert!(!world.complaints(&ran).contains("loop's branch"), "{ran:#?}");
     assert!(!ran.stdout.contains("not pushed"), "{ran:#?}");
     assert!(world.prompt(1).contains("Stay on the branch `feat`."), "{}", world.prompt(1));
 }
@@ -92,9 +96,9 @@ fn another_branch_is_not_rebased() {
     let ran = world.crew(&["run", "write lines", "-n", "2", "--rebase", "main"]);
     assert_eq!((ran.code(), world.calls()), (10, 2), "{ran:#?}");
     assert_eq!(world.sandbox.git(&["log", "--format=%s", "release"]), "Begin");
-    let told =
+    let shown =
         "rebase failed (branch): release is checked out, and the loop's is feat; git switch feat";
-    assert!(world.told(&ran).contains(told), "{ran:#?}");
+    assert!(world.complaints(&ran).contains(shown), "{ran:#?}");
 }
 
 #[test]
@@ -103,7 +107,7 @@ fn commits_on_no_branch_are_reported() {
     world.sandbox.git(&["switch", "--quiet", "--detach"]);
     let ran = world.crew(&["run", "write lines", "-n", "1", "--commit"]);
     assert_eq!(ran.code(), 10, "{ran:#?}");
-    assert!(world.told(&ran).contains("no branch holds the commits"), "{ran:#?}");
+    assert!(world.complaints(&ran).contains("no branch holds the commits"), "{ran:#?}");
     assert!(ran.stdout.contains(" on no branch: crew: iteration 1"), "{ran:#?}");
 }
 

@@ -31,11 +31,11 @@ impl Bad {
     fn check(&self, world: &World, ran: &Ran) {
         let Self { script, exit, failure, log, .. } = *self;
         assert_eq!(ran.code(), exit, "{script}: {ran:#?}");
-        let told = world.the_loop();
+        let reported = world.the_loop();
         let outcome = if exit == 11 { "aborted" } else { "exhausted" };
-        assert_eq!(told["outcome"], outcome, "{script}: {told:#}");
+        assert_eq!(reported["outcome"], outcome, "{script}: {reported:#}");
         let failure = failure.map_or(Value::Null, Value::from);
-        assert_eq!(told["evidence"]["failure"], failure, "{script}: {told:#}");
+        assert_eq!(reported["evidence"]["failure"], failure, "{script}: {reported:#}");
         assert_eq!(journalled(world)["evidence"]["failure"], failure, "{script}");
         let shown =
             world.crew(&["show", &world.id(), "--iteration", "1", "--log", "--raw"]).success();
@@ -175,11 +175,15 @@ fn time_in_which_crew_and_its_agent_are_stopped_counts_for_no_limit() {
     let world = world("stops_everyone");
     let limits = ["--timeout", "3s", "--max-duration", "4s"];
     let ran = world.crew(&[&["run", "Do it", "-n", "2"], &limits[..]].concat());
-    let told = world.the_loop();
-    assert_eq!((ran.code(), told["completed_iterations"].as_u64()), (10, Some(2)), "{told:#}");
-    assert_eq!(told["why"], "the limit of 2 iterations is reached");
-    assert_eq!(told["evidence"]["failure"], Value::Null, "{told:#}");
-    assert!(told["awake_ms"].as_u64().unwrap() < 4000, "{told:#}");
+    let reported = world.the_loop();
+    assert_eq!(
+        (ran.code(), reported["completed_iterations"].as_u64()),
+        (10, Some(2)),
+        "{reported:#}"
+    );
+    assert_eq!(reported["why"], "the limit of 2 iterations is reached");
+    assert_eq!(reported["evidence"]["failure"], Value::Null, "{reported:#}");
+    assert!(reported["awake_ms"].as_u64().unwrap() < 4000, "{reported:#}");
 }
 
 #[test]
@@ -187,12 +191,13 @@ fn the_standard_error_of_an_agent_is_shown_to_people_and_the_next_agent() {
     let world = World::new(&["echo 'no key' >&2; echo '  is set' >&2; exit 3", super::WORK]);
     let ran = world.crew(&["run", "Do it", "-n", "2"]);
     assert_eq!(ran.code(), 10, "{ran:#?}");
-    let told = "The iteration counts as a failure: the agent exited with status 3.\n  \
+    let reported = "The iteration counts as a failure: the agent exited with status 3.\n  \
                 Its last lines on standard error:\n    no key\n      is set\n";
-    assert!(world.prompt(2).contains(told), "{}", world.prompt(2));
+    assert!(world.prompt(2).contains(reported), "{}", world.prompt(2));
     let shown = world.crew(&["show", &world.id(), "--iteration", "1"]).success();
-    let told = "  failure the agent exited with status 3\n          no key\n            is set\n";
-    assert!(shown.contains(told), "{shown}");
+    let reported =
+        "  failure the agent exited with status 3\n          no key\n            is set\n";
+    assert!(shown.contains(reported), "{shown}");
 }
 
 #[test]
@@ -203,9 +208,9 @@ fn an_aborted_run_shows_the_standard_error_of_its_agent() {
     assert!(ran.stdout.contains("standard error\n          command not found\n"), "{}", ran.stdout);
     let world = World::new(&["echo 'no key' >&2; echo 'is set' >&2; exit 3"]);
     let page = world.crew(&["run", "Do it"]).stdout;
-    let told =
+    let reported =
         "  stderr  the agent's last lines on standard error\n          no key\n          is set\n";
-    assert!(page.contains(told), "{page}");
+    assert!(page.contains(reported), "{page}");
 }
 
 #[test]
@@ -220,8 +225,8 @@ fn the_page_says_that_an_agent_closed_its_output_and_kept_running() {
 /// What the journal says about the only iteration.
 #[track_caller]
 fn journalled(world: &World) -> Value {
-    let told = world.crew(&["show", &world.id(), "--iteration", "1", "--json"]).success();
-    serde_json::from_str::<Value>(&told).unwrap()["iteration"].clone()
+    let reported = world.crew(&["show", &world.id(), "--iteration", "1", "--json"]).success();
+    serde_json::from_str::<Value>(&reported).unwrap()["iteration"].clone()
 }
 
 /// The script's processes that remain after it.

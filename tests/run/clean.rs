@@ -83,9 +83,9 @@ fn only_a_named_loop_is_removed_and_the_other_keeps_its_snapshots() {
     let young = world.crew(&["clean", &second, "--older-than", "1h", "--yes"]).success();
     assert_eq!(young, "nothing to remove: no loop ended more than 1h ago\n");
     let short = world.crew(&["clean", &second[..6], "--yes"]);
-    let told =
+    let shown =
         format!("crew: with --yes a loop is named by its whole id, not by `{}`\n", &second[..6]);
-    assert!(short.code() == 2 && short.stderr.starts_with(&told), "{short:#?}");
+    assert!(short.code() == 2 && short.stderr.starts_with(&shown), "{short:#?}");
     let cleaned = world.crew(&["clean", &second, &second, "--yes"]).success();
     assert!(cleaned.contains("\nremoved 1 loop with all snapshots, "), "{cleaned}");
     assert_eq!(traces(&world, &second), "");
@@ -228,17 +228,17 @@ fn a_loop_that_cannot_be_removed_is_named_and_the_others_are_removed() {
     let refs = git_dirs.find(|it| it.is_dir()).unwrap().join("refs/crew").join(&second);
     std::fs::remove_dir_all(&refs).unwrap();
     std::fs::write(&refs, "").unwrap();
-    let told = format!(
+    let shown = format!(
         "crew: cannot remove all that is left of loop {second}: cannot remove {}: ",
         refs.display()
     );
     let cleaned = world.crew(&["clean", &second, &first, "--yes"]);
     assert_eq!(cleaned.code(), 1, "{cleaned:#?}");
     assert!(cleaned.stdout.contains("\nremoved 1 loop with all snapshots, "), "{cleaned:#?}");
-    assert!(cleaned.stderr.starts_with(&told), "{cleaned:#?}");
+    assert!(cleaned.stderr.starts_with(&shown), "{cleaned:#?}");
     assert_eq!(traces(&world, &first), "");
     let again = world.crew(&["clean"]);
-    assert!(again.code() == 1 && again.stderr.starts_with(&told), "{again:#?}");
+    assert!(again.code() == 1 && again.stderr.starts_with(&shown), "{again:#?}");
     std::fs::remove_file(&refs).unwrap();
     assert_eq!(world.crew(&["clean"]).success().lines().count(), 1);
     assert_eq!(traces(&world, &second), "");

@@ -10,17 +10,17 @@ use crate::sandbox::{Sandbox, poll_until};
 use crate::spawned::Ran;
 
 on_both_clients!(
-    five_iterations_are_five_conversations_and_the_page_tells_the_servers_own_sums,
-    an_echo_completes_nothing_and_a_refused_claim_is_followed_by_a_proved_one,
+    five_iterations_are_five_conversations_and_the_page_shows_the_usage_that_the_server_reported,
+    an_echo_of_the_prompt_completes_nothing_and_a_proved_claim_does,
     a_limit_that_names_its_reset_is_waited_for_and_the_same_iteration_repeated,
-    a_limit_told_in_headers_is_waited_for_as_well,
+    a_limit_reported_in_headers_is_waited_for_as_well,
     denied_tools_with_nothing_changed_block_the_run_and_are_named,
     an_agent_that_may_edit_may_run_exactly_the_commands_of_the_checks,
     the_plugin_in_the_clients_home_changes_no_request_and_finds_no_loop,
-    what_makes_a_nested_session_is_taken_from_the_client_and_crew_inside_it_only_narrows,
+    the_client_gets_no_mark_of_a_nested_session_and_crew_inside_it_can_only_narrow,
     a_refused_key_blocks_the_run,
-    an_answer_cut_by_the_token_limit_is_carried_on_by_the_next_iteration,
-    the_most_turns_end_an_iteration_and_are_no_failure,
+    the_next_iteration_continues_an_answer_truncated_by_the_token_limit,
+    reaching_the_limit_on_turns_ends_an_iteration_without_a_failure,
 );
 
 pub(super) fn client<'world>(
@@ -35,18 +35,18 @@ pub(super) fn client<'world>(
 /// The only loop of the sandbox.
 #[track_caller]
 pub(super) fn the_loop(sandbox: &Sandbox) -> Value {
-    let told = sandbox.crew(&["status", "--all", "--json"]).success();
-    let told: Value = serde_json::from_str(&told).unwrap();
-    assert_eq!(told["loops"].as_array().map(Vec::len), Some(1), "{told:#}");
-    told["loops"][0].clone()
+    let shown = sandbox.crew(&["status", "--all", "--json"]).success();
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(shown["loops"].as_array().map(Vec::len), Some(1), "{shown:#}");
+    shown["loops"][0].clone()
 }
 
 #[track_caller]
 pub(super) fn assert_ended(sandbox: &Sandbox, ran: &Ran, code: i32, outcome: &str, count: u32) {
     assert_eq!(ran.code(), code, "{ran:#?}");
     let ended = the_loop(sandbox);
-    let told = (&ended["outcome"], &ended["completed_iterations"]);
-    assert_eq!(told, (&json!(outcome), &json!(count)), "{ended:#}\n{ran:#?}");
+    let shown = (&ended["outcome"], &ended["completed_iterations"]);
+    assert_eq!(shown, (&json!(outcome), &json!(count)), "{ended:#}\n{ran:#?}");
 }
 
 /// What the client printed in one iteration, one value per line.
@@ -70,7 +70,7 @@ fn mixed(number: u64) -> Reply {
     call.then(Reply::text(&format!("Line {number}.")).usage(3, 17 * number))
 }
 
-fn five_iterations_are_five_conversations_and_the_page_tells_the_servers_own_sums(
+fn five_iterations_are_five_conversations_and_the_page_shows_the_usage_that_the_server_reported(
     installed: &Installed,
 ) {
     let sandbox = Sandbox::new();
@@ -92,9 +92,9 @@ fn five_iterations_are_five_conversations_and_the_page_tells_the_servers_own_sum
     for (iteration, pair) in (1..).zip(requests.chunks(2)) {
         assert_eq!(pair[0].newest(), pair[0].conversation(), "it begins a conversation");
         assert!(pair[0].newest().contains("Write five lines"));
-        let told = format!("This is iteration {iteration} of 5.");
-        assert!(pair[0].newest().contains(&told), "{}", pair[0].newest());
-        assert!(pair[1].conversation().contains(&told), "the second request resumes it");
+        let shown = format!("This is iteration {iteration} of 5.");
+        assert!(pair[0].newest().contains(&shown), "{}", pair[0].newest());
+        assert!(pair[1].conversation().contains(&shown), "the second request resumes it");
     }
     let sessions: std::collections::BTreeSet<String> = (1..=5)
         .map(|iteration| log(&sandbox, iteration)[0]["session_id"].as_str().unwrap().to_owned())
@@ -123,9 +123,7 @@ fn five_iterations_are_five_conversations_and_the_page_tells_the_servers_own_sum
     assert!(ran.stdout.contains(&spent), "{spent}{}", ran.stdout);
 }
 
-fn an_echo_completes_nothing_and_a_refused_claim_is_followed_by_a_proved_one(
-    installed: &Installed,
-) {
+fn an_echo_of_the_prompt_completes_nothing_and_a_proved_claim_does(installed: &Installed) {
     let sandbox = Sandbox::new();
     sandbox.write("check.sh", "test -e done || { echo 'missing: the file done'; exit 3; }\n");
     let claim = "It is all there.\n\n<promise>SHIPPED</promise>";
@@ -145,10 +143,10 @@ fn an_echo_completes_nothing_and_a_refused_claim_is_followed_by_a_proved_one(
     assert_eq!(the_loop(&sandbox)["proof"], "checked");
     let requests = api.main_requests();
     assert_eq!(requests.len(), 4);
-    let told = requests[2].newest();
+    let shown = requests[2].newest();
     let refused = "Its claim was not accepted.\nIt changed nothing.\n`sh check.sh` failed";
-    assert!(told.contains(refused), "{told}");
-    assert!(told.contains("missing: the file done"), "{told}");
+    assert!(shown.contains(refused), "{shown}");
+    assert!(shown.contains("missing: the file done"), "{shown}");
     assert!(ran.stdout.contains("completed after 3 iterations · proof: checked"), "{ran:#?}");
 }
 
@@ -162,8 +160,8 @@ pub(super) fn assert_repeated(sandbox: &Sandbox, ran: &Ran, api: &Api) {
     assert_ended(sandbox, ran, 10, "exhausted", 3);
     let requests = api.main_requests();
     let iterations = requests.iter().map(|request| {
-        let told = request.newest();
-        let number = told.split("This is iteration ").nth(1).unwrap();
+        let shown = request.newest();
+        let number = shown.split("This is iteration ").nth(1).unwrap();
         number.chars().next().unwrap()
     });
     assert_eq!(iterations.collect::<String>(), "1223");
@@ -195,7 +193,7 @@ fn a_limit_that_names_its_reset_is_waited_for_and_the_same_iteration_repeated(
     assert_repeated(&sandbox, &ran, &api);
 }
 
-fn a_limit_told_in_headers_is_waited_for_as_well(installed: &Installed) {
+fn a_limit_reported_in_headers_is_waited_for_as_well(installed: &Installed) {
     let sandbox = Sandbox::new();
     let limit = || Reply::usage_limit(DateTime::from(SystemTime::now() + Duration::from_secs(4)));
     let mut asked = 0;
@@ -296,7 +294,7 @@ fn assert_similar(one: &str, other: &str) {
     }
 }
 
-fn what_makes_a_nested_session_is_taken_from_the_client_and_crew_inside_it_only_narrows(
+fn the_client_gets_no_mark_of_a_nested_session_and_crew_inside_it_can_only_narrow(
     installed: &Installed,
 ) {
     let sandbox = Sandbox::new();
@@ -315,9 +313,9 @@ fn what_makes_a_nested_session_is_taken_from_the_client_and_crew_inside_it_only_
     for name in ["CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PLUGIN_ROOT"] {
         assert!(!environment.contains(&format!("{name}=")), "{name}\n{environment}");
     }
-    let told = api.main_requests()[1].newest();
-    assert!(told.contains("an agent cannot start a loop"), "{told}");
-    assert!(told.contains("an agent cannot raise a limit"), "{told}");
+    let shown = api.main_requests()[1].newest();
+    assert!(shown.contains("an agent cannot start a loop"), "{shown}");
+    assert!(shown.contains("an agent cannot raise a limit"), "{shown}");
 }
 
 fn a_refused_key_blocks_the_run(installed: &Installed) {
@@ -334,7 +332,7 @@ fn a_refused_key_blocks_the_run(installed: &Installed) {
     assert_eq!(api.main_requests().len(), 2);
 }
 
-fn an_answer_cut_by_the_token_limit_is_carried_on_by_the_next_iteration(installed: &Installed) {
+fn the_next_iteration_continues_an_answer_truncated_by_the_token_limit(installed: &Installed) {
     let sandbox = Sandbox::new();
     // After three attempts of its own the client gives up.
     let cut = |number: u32| {
@@ -347,13 +345,13 @@ fn an_answer_cut_by_the_token_limit_is_carried_on_by_the_next_iteration(installe
     assert_ended(&sandbox, &ran, 0, "completed", 2);
     let requests = api.main_requests();
     assert_eq!(requests.len(), 5);
-    let told = requests[4].newest();
+    let shown = requests[4].newest();
     let carry_on = "The answer was truncated by the token limit; its changes are kept.";
-    assert!(told.contains(carry_on) && told.contains("This is iteration 2 of 10."), "{told}");
-    assert!(!told.contains("counts as a failure"), "{told}");
+    assert!(shown.contains(carry_on) && shown.contains("This is iteration 2 of 10."), "{shown}");
+    assert!(!shown.contains("counts as a failure"), "{shown}");
 }
 
-fn the_most_turns_end_an_iteration_and_are_no_failure(installed: &Installed) {
+fn reaching_the_limit_on_turns_ends_an_iteration_without_a_failure(installed: &Installed) {
     let sandbox = Sandbox::new();
     let api = Api::answering(|_| Some(Reply::bash("date >> work.txt").and_text("More.")));
     let folder = sandbox.home().join(".config/crew");

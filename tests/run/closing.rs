@@ -16,9 +16,9 @@ fn impatient(steps: &[&str]) -> World {
 fn an_agent_that_stays_after_its_closing_event_is_ended_and_its_iterations_are_whole() {
     let world = impatient(&[&format!("{}; sleep 300", answer("Wrote a line."))]);
     let ran = world.crew(&[&STEADY[..], &["-n", "3"]].concat());
-    let told = world.the_loop();
+    let shown = world.the_loop();
     assert_eq!((ran.code(), world.calls()), (10, 3), "{ran:?}");
-    assert_eq!(told["consecutive_failures"], 0, "{told:#}");
+    assert_eq!(shown["consecutive_failures"], 0, "{shown:#}");
     let note = "the agent reported that it was done, then was silent for 30 s: crew ended it, and the iteration counts in full";
     assert!(ran.stderr.contains(note), "{ran:?}");
 }
@@ -26,14 +26,14 @@ fn an_agent_that_stays_after_its_closing_event_is_ended_and_its_iterations_are_w
 #[test]
 fn an_agent_that_resumes_after_its_background_work_is_not_ended_and_its_last_word_counts() {
     let event = |fields: &str| format!("printf '%s\\n' '{{\"type\":\"system\",{fields}}}'");
-    let [task, told, turn] = [
+    let [task, shown, turn] = [
         event(r#""subtype":"task_started","task_id":"b""#),
         event(r#""subtype":"task_notification","task_id":"b""#),
         event(r#""subtype":"init","model":"m""#),
     ];
     let first = answer("<promise>COMPLETE</promise>");
     let last = answer("The build failed after all.");
-    let world = impatient(&[&format!("{task}; {first}; sleep 5; {told}; {turn}; {last}")]);
+    let world = impatient(&[&format!("{task}; {first}; sleep 5; {shown}; {turn}; {last}")]);
     let ran = world.crew(&[&STEADY[..], &["-n", "1"]].concat());
     assert_eq!(ran.code(), 10, "{ran:?}");
     assert!(!ran.stderr.contains("reported that it was done"), "{ran:?}");

@@ -28,12 +28,12 @@ impl World {
         names.into_iter().collect()
     }
 
-    /// What a run says to its user beside its lines, normalised.
-    pub(super) fn told(&self, ran: &Ran) -> String {
+    /// The messages of a run to its user, besides its progress lines, normalised.
+    pub(super) fn complaints(&self, ran: &Ran) -> String {
         let usual = "crew: nothing is checked";
-        let told: Vec<&str> = ran.stderr.lines().filter(|line| !line.starts_with(usual)).collect();
-        let told = self.same(&told.join("\n"));
-        Regex::new("so [0-9a-f]{7,} holds").unwrap().replace_all(&told, "so ID holds").into_owned()
+        let shown: Vec<&str> = ran.stderr.lines().filter(|line| !line.starts_with(usual)).collect();
+        let shown = self.same(&shown.join("\n"));
+        Regex::new("so [0-9a-f]{7,} holds").unwrap().replace_all(&shown, "so ID holds").into_owned()
     }
 }
 
@@ -59,7 +59,7 @@ fn files_uncommitted_at_the_start_stay_out_until_the_agent_changes_them() {
     world.steps(&["echo x > new; echo agent >> ../mine", "echo agent >> ../theirs"]);
     let ran = crate::spawned::Running::start(command, None).wait(crate::sandbox::DEADLINE);
     assert_eq!(ran.code(), 10, "{ran:#?}");
-    assert_snapshot!(world.told(&ran), @"
+    assert_snapshot!(world.complaints(&ran), @"
     crew: not committed here, and left out of crew's commits until the agent changes it: mine, secret, staged, theirs
     crew: the agent changed files you had not committed, so ID holds all of them, your changes too: mine (crew diff shows what became of yours)
     crew: the agent changed files you had not committed, so ID holds all of them, your changes too: theirs (crew diff shows what became of yours)
@@ -85,7 +85,7 @@ fn files_the_agent_committed_or_removed_are_reported_once_and_then_count_as_its_
     }
     let ran = world.crew(&["run", "write lines", "-n", "3", "--commit"]);
     assert_eq!(ran.code(), 10, "{ran:#?}");
-    assert_snapshot!(world.told(&ran), @"
+    assert_snapshot!(world.complaints(&ran), @"
     crew: not committed here, and left out of crew's commits until the agent changes it: README, secret, u
     crew: what you had not committed was committed, but not by crew: secret
     crew: what you had not committed is gone, or equals what is committed (crew diff shows what became of yours): README, u
@@ -105,7 +105,7 @@ fn ignored_files_stay_uncommitted_whatever_the_agent_does_to_the_list() {
     world.sandbox.write("kept/it", "key\n");
     let ran = world.crew(&["run", "write lines", "-n", "2", "--commit"]);
     assert_eq!(ran.code(), 10, "{ran:#?}");
-    assert_snapshot!(world.told(&ran), @"crew: ignored when the loop began, and left out of crew's commits: .env, kept/it, kept/new");
+    assert_snapshot!(world.complaints(&ran), @"crew: ignored when the loop began, and left out of crew's commits: .env, kept/it, kept/new");
     assert_eq!(world.sandbox.git(&["status", "--porcelain"]), "?? .env\n?? kept/");
 }
 
@@ -127,9 +127,9 @@ fn every_kind_of_change_and_every_name_is_committed_unchanged() {
     let ran = world.crew(&["run", "write lines", "-n", "1", "--commit"]);
     assert_eq!(ran.code(), 10, "{ran:#?}");
     assert_eq!(world.sandbox.git(&["status", "--porcelain"]), "", "{ran:#?}");
-    let told = world.sandbox.git(&["show", "--format=", "--name-status", "--no-renames", "HEAD"]);
-    let told: Vec<&str> = told.lines().filter(|line| !line.contains("many/")).collect();
-    assert_snapshot!(told.join("\n"), @r#"
+    let shown = world.sandbox.git(&["show", "--format=", "--name-status", "--no-renames", "HEAD"]);
+    let shown: Vec<&str> = shown.lines().filter(|line| !line.contains("many/")).collect();
+    assert_snapshot!(shown.join("\n"), @r#"
     A	*
     A	-dash
     A	:(top)x
@@ -163,7 +163,7 @@ fn a_nested_repository_of_the_agent_is_named_and_a_submodule_keeps_working() {
     world.sandbox.git(&["commit", "--quiet", "--message", "Module"]);
     let ran = world.crew(&["run", "write lines", "-n", "2", "--commit"]);
     assert_eq!(ran.code(), 10, "{ran:#?}");
-    assert_snapshot!(world.told(&ran), @"
+    assert_snapshot!(world.complaints(&ran), @"
     crew: empty/ is a separate repository: no commit of this loop holds its files (git submodule add takes it in, or remove the .git in it)
     crew: full/ is a separate repository: no commit of this loop holds its files (git submodule add takes it in, or remove the .git in it)
     ");
@@ -254,9 +254,9 @@ fn of_thirty_mixtures_only_files_that_the_agent_changed_are_committed() {
         let ran = world.crew(&["run", "write lines", "-n", "1", "--commit"]);
         assert_eq!(ran.code(), 10, "{round}: {ran:#?}");
         let committed = world.committed();
-        let told = world.told(&ran);
+        let shown = world.complaints(&ran);
         let listed = |after: &str, name: &str| {
-            let list = told.split_once(after).and_then(|(_, list)| list.lines().next());
+            let list = shown.split_once(after).and_then(|(_, list)| list.lines().next());
             let list =
                 list.map(|list| list.trim_end_matches(" (crew diff shows what became of yours)"));
             list.is_some_and(|list| list.split(", ").any(|listed| listed == name))

@@ -33,10 +33,10 @@ fn the_wait_after_a_crash_does_not_count_as_time_of_an_iteration() {
         lines.lines().any(|line| line.contains("Waiting until") && line.ends_with(wait)),
         "{lines}"
     );
-    let told = world.the_loop();
+    let shown = world.the_loop();
     let iterations: u64 =
-        told["iterations_ms"].as_array().unwrap().iter().map(|ms| ms.as_u64().unwrap()).sum();
-    assert!(iterations + 5_000 <= told["awake_ms"].as_u64().unwrap(), "{told:#}");
+        shown["iterations_ms"].as_array().unwrap().iter().map(|ms| ms.as_u64().unwrap()).sum();
+    assert!(iterations + 5_000 <= shown["awake_ms"].as_u64().unwrap(), "{shown:#}");
 }
 
 #[test]
@@ -45,8 +45,8 @@ fn a_person_ends_a_wait_early_from_another_terminal() {
     let world = patient(&[WORK, CRASH, CLAIM]);
     let running = world.sandbox.start_crew(&["run", "Build the app", "--delay", "5s"]);
     poll_until("the wait", || running.stdout().contains("Waiting until"));
-    let told = world.crew(&["resume", "--now", "--tell", "use tabs", "-n", "+5"]).success();
-    assert_eq!(told.trim(), format!("loop {}: the wait is over, iteration 3 begins", world.id()));
+    let shown = world.crew(&["resume", "--now", "--tell", "use tabs", "-n", "+5"]).success();
+    assert_eq!(shown.trim(), format!("loop {}: the wait is over, iteration 3 begins", world.id()));
     let ran = running.wait(DEADLINE);
     assert_eq!((ran.code(), world.calls()), (0, 3), "{ran:?}");
     let prompt = world.prompt(3);

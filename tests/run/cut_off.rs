@@ -42,8 +42,8 @@ fn a_resume_names_an_unreadable_loop_of_the_working_tree() {
         std::fs::write(folder.join(file), "junk").unwrap();
     }
     let ran = world.crew(&["resume", &first, "-n", "2"]);
-    let told = " · read its journal there, or remove that folder";
-    assert_eq!((ran.code(), ran.stderr.matches(told).count()), (10, 1), "{ran:#?}");
+    let shown = " · read its journal there, or remove that folder";
+    assert_eq!((ran.code(), ran.stderr.matches(shown).count()), (10, 1), "{ran:#?}");
 }
 
 #[test]
@@ -212,9 +212,9 @@ fn every_page_says_that_an_iteration_timed_out() {
     world.crew(&["run", "Build it", "-n", "2", "-q", "--timeout", "1s"]);
     let cut = "the iteration ran into its timeout of 1s";
     for page in [&["show"][..], &["show", "--iteration", "1"], &["status"]] {
-        let told = world.crew(page).success();
-        let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(told.contains(cut), "{page:?}: {told}");
+        let shown = world.crew(page).success();
+        let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(shown.contains(cut), "{page:?}: {shown}");
     }
 }
 

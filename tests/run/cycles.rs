@@ -101,7 +101,7 @@ impl<'a> Going<'a> {
         poll_until("an agent", || self.world.calls() > calls);
     }
 
-    fn told(&self) -> Value {
+    fn shown(&self) -> Value {
         self.world.loops().into_iter().find(|it| it["id"] == *self.id).unwrap()
     }
 
@@ -139,14 +139,14 @@ impl<'a> Going<'a> {
         poll_until(&format!("{what}: {answer:#?}"), || {
             let is_over = self.running.as_ref().is_some_and(Running::has_ended);
             let waits = || self.file("pause").exists() || self.file("cancel").exists();
-            let goes_on = || self.resumes() > before && self.told()["status"] == "running";
+            let goes_on = || self.resumes() > before && self.shown()["status"] == "running";
             is_over || (!waits() && goes_on())
         });
         let running = self.running.take().unwrap();
         if running.has_ended() {
             let ran = running.wait(DEADLINE);
-            let told = self.told();
-            let stands = told["outcome"].as_str().or(told["status"].as_str()).unwrap();
+            let shown = self.shown();
+            let stands = shown["outcome"].as_str().or(shown["status"].as_str()).unwrap();
             assert_eq!((ran.code(), stands), (code, word), "{what}: {answer:#?} {ran:#?}");
             self.goes_on = false;
         } else {

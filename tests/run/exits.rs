@@ -136,8 +136,8 @@ fn a_blocked_run_exits_13_with_its_reason() {
 fn a_cancel_ends_the_agent_at_once_and_exits_14() {
     let world = World::new(&[HANG]);
     let running = world.hanging(&["run", "make it"]);
-    let told = world.crew(&["cancel", "--reason", "wrong branch"]).success();
-    assert!(told.contains("cancelled by the user: wrong branch"), "{told}");
+    let reported = world.crew(&["cancel", "--reason", "wrong branch"]).success();
+    assert!(reported.contains("cancelled by the user: wrong branch"), "{reported}");
     let ran = running.wait(DEADLINE);
     assert_eq!((ran.code(), world.calls()), (14, 1), "{ran:#?}");
     assert!(ran.stdout.contains("Cancelled: cancelled by the user: wrong branch"), "{ran:#?}");

@@ -79,15 +79,15 @@ fn at_a_limit_in_iteration_3_of_8_the_fallback_completes_the_loop_without_a_wait
     );
     assert!(!ran.stdout.contains(r#""event":"wait""#), "{ran:#?}");
 
-    let told = world.the_loop();
-    let ended = (&told["outcome"], &told["proof"], &told["completed_iterations"]);
-    assert_eq!(ended, (&json!("completed"), &json!("checked"), &json!(8)), "{told:#}");
-    let shares = &told["shares"];
+    let answered = world.the_loop();
+    let ended = (&answered["outcome"], &answered["proof"], &answered["completed_iterations"]);
+    assert_eq!(ended, (&json!("completed"), &json!("checked"), &json!(8)), "{answered:#}");
+    let shares = &answered["shares"];
     let share =
         |name: &str| (&shares[name]["iterations"], &shares[name]["usage"]["tokens"]["input"]);
     assert_eq!(share("fake"), (&json!(2), &json!(200)));
     assert_eq!(share("second"), (&json!(6), &json!(6000)));
-    assert_eq!(told["usage"]["tokens"]["input"], 6200);
+    assert_eq!(answered["usage"]["tokens"]["input"], 6200);
     let journal = std::fs::read_to_string(world.file("journal.jsonl")).unwrap();
     assert!(!journal.contains("state.json was altered"), "{journal}");
 
@@ -190,8 +190,8 @@ fn every_view_shows_which_fallback_works_for_which_agent() {
     assert!(page.contains(&format!("  agent   {place}")), "{page}");
     let line = world.crew(&["status", "--line"]).success();
     assert!(line.contains(place), "{line}");
-    let told = world.the_loop();
-    let seen = (&told["agent"], &told["fallback"], &told["stand_in"]["agent"]);
+    let answered = world.the_loop();
+    let seen = (&answered["agent"], &answered["fallback"], &answered["active_fallback"]["agent"]);
     assert_eq!(seen, (&json!("fake"), &json!(["second"]), &json!("second")));
     world.crew(&["cancel"]).success();
     assert_eq!(running.wait(DEADLINE).code(), 14);
@@ -226,8 +226,11 @@ fn a_resume_keeps_the_fallbacks_unless_it_replaces_or_removes_them() {
     // Each start but the first has asked.
     assert_eq!(count(&world, "second.login"), 2);
     assert_eq!(listed(&["resume", "--fallback", "none"]), json!([]));
-    let told = world.the_loop();
-    assert_eq!(told["shares"]["fake"]["iterations"], told["completed_iterations"], "{told:#}");
+    let answered = world.the_loop();
+    assert_eq!(
+        answered["shares"]["fake"]["iterations"], answered["completed_iterations"],
+        "{answered:#}"
+    );
 }
 
 #[test]
@@ -238,7 +241,7 @@ fn the_log_of_an_iteration_that_was_handed_over_shows_what_every_agent_did() {
     let world = world(&[&first], &done);
     world.crew(&["run", "Do it", "--fallback", "second"]).success();
     // Of a loop that is over nobody is the worker.
-    assert_eq!(world.the_loop()["stand_in"], Value::Null);
+    assert_eq!(world.the_loop()["active_fallback"], Value::Null);
     let shown = |raw: &str| {
         std::fs::write(world.file("iterations/0001.log"), raw).unwrap();
         world.crew(&["show", "--log", "--iteration", "1"]).success()

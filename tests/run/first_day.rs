@@ -15,11 +15,11 @@ fn a_check_whose_program_is_missing_starts_nothing_unless_it_may_still_be_create
         let ran = world.crew(&["run", "Build it", option, "nosuchcmd --all"]);
         assert_eq!((ran.code(), world.calls(), world.loops().len()), (1, 0, 0), "{ran:#?}");
         let role = &option[2..];
-        let told = format!(
+        let reported = format!(
             "crew: nosuchcmd is not on PATH: `nosuchcmd --all` ({role}) cannot run\n\
              hint: install it, or name another command\n"
         );
-        assert_eq!(ran.stderr, told);
+        assert_eq!(ran.stderr, reported);
     }
     let ran = world.crew(&["run", "Build it", "--agent-cmd", "./agent.sh"]);
     assert!(ran.stderr.contains(": there is no file `./agent.sh`\n"), "{ran:#?}");
@@ -33,8 +33,8 @@ fn a_check_whose_program_is_missing_starts_nothing_unless_it_may_still_be_create
         "sh tests/all.sh",
     ]);
     assert_eq!(ran.code(), 10, "{ran:#?}");
-    let told = "crew: ./check.sh, tests/all.sh do not exist yet: the agent may create them\n";
-    assert!(ran.stderr.contains(told), "{ran:#?}");
+    let reported = "crew: ./check.sh, tests/all.sh do not exist yet: the agent may create them\n";
+    assert!(ran.stderr.contains(reported), "{ran:#?}");
     let ran = world.crew(&["run", "Build it", "-n1", "--verify", "nosuchcmd || true"]);
     assert_eq!(ran.code(), 0, "what is not understood is not refused: {ran:#?}");
 }
@@ -52,9 +52,9 @@ fn the_last_lines_of_a_failing_check_are_on_the_screen_and_in_the_first_prompt()
                  [10:00:00] Iteration 1/1 starting...";
     let lines = world.lines(&ran);
     assert!(lines.contains(shown), "{lines}");
-    let told = "Nothing was done yet. Before iteration 1:\n- `sh check.sh` failed (exit 4).\n  Its last lines:\n    \
+    let reported = "Nothing was done yet. Before iteration 1:\n- `sh check.sh` failed (exit 4).\n  Its last lines:\n    \
                 one\n    two\n    \n    test b ... FAILED\n    1 failed\n";
-    assert!(world.prompt(1).contains(told), "{}", world.prompt(1));
+    assert!(world.prompt(1).contains(reported), "{}", world.prompt(1));
 }
 
 #[test]
@@ -62,13 +62,13 @@ fn a_page_shows_the_last_known_result_of_a_check_and_its_time() {
     let world = World::new(&[BLOCKED]);
     let ran = world.crew(&["run", "Build it", "--verify", "false"]);
     assert_eq!(ran.code(), 13);
-    let told = "  verify  `false` failed (exit 1) before iteration 1, not run since\n";
-    assert!(ran.stdout.contains(told), "{ran:#?}");
+    let reported = "  verify  `false` failed (exit 1) before iteration 1, not run since\n";
+    assert!(ran.stdout.contains(reported), "{ran:#?}");
 
     let world = World::new(&[CLAIM, WORK, BLOCKED]);
     let ran = world.crew(&["run", "Build it", "--verify", "exit 3"]);
-    let told = "  verify  `exit 3` failed (exit 3) after iteration 1\n";
-    assert!(ran.stdout.contains(told), "{ran:#?}");
+    let reported = "  verify  `exit 3` failed (exit 3) after iteration 1\n";
+    assert!(ran.stdout.contains(reported), "{ran:#?}");
     let page = std::fs::read_dir(world.sandbox.file(".claude/branches/main/handoffs")).unwrap();
     let page = std::fs::read_to_string(page.last().unwrap().unwrap().path()).unwrap();
     assert!(page.contains("- `exit 3` (verify): failed (exit 3) after iteration 1"), "{page}");
@@ -93,8 +93,8 @@ fn crew_prove_refuses_a_loop_that_changed_nothing() {
     let world = World::new(&[CLAIM]);
     assert_eq!(world.crew(&["run", "Build it", "--verify", "true"]).code(), 0);
     let ran = world.crew(&["prove"]);
-    let told = format!("loop {}: not proven: nothing was changed\n", world.id());
-    assert_eq!((ran.code(), ran.stdout), (1, told));
+    let reported = format!("loop {}: not proven: nothing was changed\n", world.id());
+    assert_eq!((ran.code(), ran.stdout), (1, reported));
 }
 
 #[test]
@@ -107,8 +107,8 @@ fn a_resume_delivers_an_answer_and_the_page_of_a_blocked_loop_shows_how() {
     assert_eq!((refused.code(), world.calls()), (1, 1), "{refused:#?}");
     let ran = world.crew(&["resume", &world.id(), "--tell", "the  one on\nport 5432"]);
     assert_eq!(ran.code(), 0, "{ran:#?}");
-    let told = "## THE USER SAYS\n\nthe one on port 5432\n";
-    assert!(world.prompt(2).contains(told), "{}", world.prompt(2));
+    let reported = "## THE USER SAYS\n\nthe one on port 5432\n";
+    assert!(world.prompt(2).contains(reported), "{}", world.prompt(2));
     let start = world.crew(&["run", "Build it", "--tell", "x"]);
     assert_eq!(start.code(), 2);
     assert!(start.stderr.contains("unknown option `--tell`"), "{start:#?}");
@@ -151,8 +151,9 @@ fn a_required_proof_refuses_a_weaker_one_and_accepts_a_check_that_failed_before(
     assert!(ran.code() == 1 && ran.stderr.contains("--require checked needs a check"), "{ran:#?}");
     assert!(ran.stderr.contains("or leave --require out"), "{ran:#?}");
     let ran = world.crew(&["run", "Build it", "--require", "claimed"]);
-    let told = "invalid value `claimed` for `--require <PROOF>`\nhint: it can be checked, proven";
-    assert!(ran.code() == 2 && ran.stderr.contains(told), "{ran:#?}");
+    let reported =
+        "invalid value `claimed` for `--require <PROOF>`\nhint: it can be checked, proven";
+    assert!(ran.code() == 2 && ran.stderr.contains(reported), "{ran:#?}");
     world.settings("loop.require = \"checked\"\n");
     assert!(world.crew(&["config"]).success().contains("* require"));
     assert!(world.crew(&["run", "Build it"]).stderr.contains("needs a check"));

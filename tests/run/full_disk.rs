@@ -37,7 +37,7 @@ fn on_a_small_disk(world: &World, script: &str) -> Option<Ran> {
 
 #[test]
 fn requests_on_a_full_disk_are_accepted_carried_out_and_recorded() {
-    for (order, told, run, standing) in [
+    for (order, shown, run, standing) in [
         ("cancel", "cancelled", 14, "cancelled"),
         ("cancel --reason enough", "cancelled", 14, "enough"),
         ("pause --now", "paused after 0", 130, "paused after 0 iterations"),
@@ -50,7 +50,7 @@ fn requests_on_a_full_disk_are_accepted_carried_out_and_recorded() {
              wait $!; echo \"ran $?\"; rm \"$CREW_HOME/fill\"; crew status"
         );
         let Some(ran) = on_a_small_disk(&world, &script) else { return println!("{SKIPPED}") };
-        assert!(ran.stdout.contains(told), "{order}: {ran:#?}");
+        assert!(ran.stdout.contains(shown), "{order}: {ran:#?}");
         for line in ["ordered 0".to_owned(), format!("ran {run}")] {
             assert!(ran.stdout.contains(&line), "{order}: {line}: {ran:#?}");
         }

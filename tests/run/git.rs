@@ -96,8 +96,8 @@ fn an_unreachable_remote_is_reported_and_the_run_continues() {
     world.sandbox.git(&["remote", "set-url", "origin", &address]);
     let ran = world.crew(&["run", "write lines", "-n", "1", "--commit", "--push"]);
     assert_eq!(ran.code(), 10, "{ran:#?}");
-    let told = world.warnings(&ran);
-    assert!(told.contains("Push failed (network): "), "{told}");
+    let shown = world.warnings(&ran);
+    assert!(shown.contains("Push failed (network): "), "{shown}");
 }
 
 #[test]
@@ -123,9 +123,9 @@ fn a_remote_that_refuses_the_user_is_distinguished_from_one_that_refuses_the_pus
         write_executable(&hook, &format!("#!/bin/sh\necho '{said}' >&2\nexit 1\n"));
         let ran = world.crew(&["run", "write lines", "-n", "2", "--commit", "--push"]);
         assert_eq!((ran.code(), world.calls()), (10, 2), "{ran:#?}");
-        let told = world.warnings(&ran);
-        assert_eq!(told.matches(&format!("Push failed ({class}): ")).count(), 2, "{told}");
-        assert!(told.contains(said), "{told}");
+        let shown = world.warnings(&ran);
+        assert_eq!(shown.matches(&format!("Push failed ({class}): ")).count(), 2, "{shown}");
+        assert!(shown.contains(said), "{shown}");
     }
 }
 
@@ -164,8 +164,8 @@ fn a_resumed_run_does_not_trust_a_planted_program() {
     world.interrupted(&["run", "write lines", "--commit"]);
     let ran = world.crew(&["resume", "-n", "2"]);
     assert_eq!(ran.code(), 10, "{ran:#?}");
-    let told = world.warnings(&ran);
-    assert!(told.contains("the setting filter.x.clean changed during this run"), "{told}");
+    let shown = world.warnings(&ran);
+    assert!(shown.contains("the setting filter.x.clean changed during this run"), "{shown}");
     assert!(!world.sandbox.file("planted").exists());
 }
 

@@ -103,9 +103,9 @@ fn a_loop_of_another_working_tree_is_found_from_where_it_was_started() {
     // One of this tree comes first, and mentions those that run beside it.
     let second = world.hanging(&["run", "Do more", "--worktree", "two"]);
     assert_eq!(world.crew(&["run", "Do this", "--agent-cmd", "true", "-n", "1"]).code(), 10);
-    let told = world.crew(&["status"]).success();
-    let (here, beside) = told.split_once("\nin other working trees:\n").unwrap();
-    assert!(here.contains("exhausted") && beside.contains("Do more"), "{told}");
+    let shown = world.crew(&["status"]).success();
+    let (here, beside) = shown.split_once("\nin other working trees:\n").unwrap();
+    assert!(here.contains("exhausted") && beside.contains("Do more"), "{shown}");
     world.crew(&["cancel", beside.split(' ').next().unwrap()]).success();
     assert_eq!(second.wait(DEADLINE).code(), 14);
 }
@@ -120,8 +120,11 @@ fn a_loop_of_a_newer_crew_version_can_be_asked_to_pause() {
     record["made_by"] = "9.9.9".into();
     record["state"]["status"] = "running".into();
     std::fs::write(world.file("loop.json"), record.to_string()).unwrap();
-    let told = world.crew(&["pause", &id]).success();
-    assert_eq!(told, format!("loop {id}: asked to pause; crew 9.9.9, which runs it, acts on it\n"));
+    let shown = world.crew(&["pause", &id]).success();
+    assert_eq!(
+        shown,
+        format!("loop {id}: asked to pause; crew 9.9.9, which runs it, acts on it\n")
+    );
     assert!(world.file("pause").exists());
 }
 
@@ -134,12 +137,12 @@ fn a_finished_loop_of_a_newer_crew_blocks_nothing() {
     record["version"] = 99.into();
     record["made_by"] = "9.9.9".into();
     std::fs::write(world.file("loop.json"), record.to_string()).unwrap();
-    let told = format!(
+    let shown = format!(
         "crew: loop {id} is over, recorded by crew 9.9.9, newer than this one; update crew to read it\n"
     );
     for arguments in [&["status", "--all"][..], &["history"], &["history", "--all"]] {
         let ran = world.crew(arguments);
-        assert_eq!((ran.code(), &ran.stderr), (0, &told), "{arguments:?}");
+        assert_eq!((ran.code(), &ran.stderr), (0, &shown), "{arguments:?}");
     }
     let cancelled = world.crew(&["cancel", &id]).success();
     assert_eq!(

@@ -56,7 +56,7 @@ fn work_in_a_submodule_that_a_commit_leaves_out_is_named() {
     let shown = world.complaints(&ran);
     let named = "lib is a nested repository with work that is not committed there: no commit and no \
                  push of this loop has it (git -C lib commit)";
-    assert_eq!(told.matches(named).count(), 1, "{ran:#?}");
+    assert_eq!(shown.matches(named).count(), 1, "{ran:#?}");
     assert!(ran.stdout.contains("lib (not committed there)"), "{ran:#?}");
 }
 
@@ -80,8 +80,8 @@ fn a_refusal_of_git_is_quoted_and_allows_at_most_passing() {
     assert_eq!(world.calls(), 0);
     world.settings("");
     let ran = world.crew(&["run", "write lines", "--verify", "test -f work.txt"]);
-    let told = format!("{}{}", ran.stdout, ran.stderr).replace(&root, "ROOT");
-    assert!(told.contains("so an end of this loop proves `passing` at most"), "{ran:#?}");
+    let shown = format!("{}{}", ran.stdout, ran.stderr).replace(&root, "ROOT");
+    assert!(shown.contains("so an end of this loop proves `passing` at most"), "{ran:#?}");
     assert_eq!(ran.code(), 0, "{ran:#?}");
     let result = world.sandbox.crew(&["show", "--json"]).success();
     assert!(result.contains("passing") && !result.contains("\"checked\""), "{result}");
@@ -100,11 +100,11 @@ fn a_tree_that_git_cannot_read_at_the_start_allows_at_most_passing() {
         command.args(["-c", spoil]);
         Running::start(command, None).wait(DEADLINE).success();
         let ran = world.crew(&["run", "write lines", "--verify", "test -f work.txt"]);
-        let told = format!("{}{}", ran.stdout, ran.stderr);
+        let shown = format!("{}{}", ran.stdout, ran.stderr);
         assert_eq!(ran.code(), 0, "{spoil}: {ran:#?}");
-        assert!(told.contains(named) && !told.contains("git init"), "{spoil}: {ran:#?}");
-        assert!(told.contains("proves `passing` at most"), "{spoil}: {ran:#?}");
-        assert!(told.contains("Completed, passing"), "{spoil}: {ran:#?}");
+        assert!(shown.contains(named) && !shown.contains("git init"), "{spoil}: {ran:#?}");
+        assert!(shown.contains("proves `passing` at most"), "{spoil}: {ran:#?}");
+        assert!(shown.contains("Completed, passing"), "{spoil}: {ran:#?}");
     }
 }
 

@@ -41,11 +41,11 @@ impl Dice {
 
 /// The records of all loops.
 #[derive(Debug)]
-struct Told {
+struct Reported {
     loops: Vec<Value>,
 }
 
-impl Told {
+impl Reported {
     fn of(world: &World) -> Self {
         Self { loops: world.loops() }
     }
@@ -102,18 +102,18 @@ fn fifty_kills_lose_at_most_the_running_iteration_and_never_let_two_agents_work(
         let ran = running.wait(DEADLINE * 3);
         assert!(ran.status.code().is_none_or(|code| code == 10), "{ran:#?}");
         kills += usize::from(ran.status.code().is_none());
-        let told = Told::of(&world);
-        told.check(kills);
-        assert!(told.sum("awake_ms") >= awake, "{told:#?}");
-        awake = told.sum("awake_ms");
-        let lost = world.calls() - told.completed();
+        let shown = Reported::of(&world);
+        shown.check(kills);
+        assert!(shown.sum("awake_ms") >= awake, "{shown:#?}");
+        awake = shown.sum("awake_ms");
+        let lost = world.calls() - shown.completed();
         assert!(lost <= kills, "{lost} iterations lost by {kills} kills\n{ran:#?}");
-        let unfinished = told.loops.iter().find(|it| it["outcome"] != "exhausted");
+        let unfinished = shown.loops.iter().find(|it| it["outcome"] != "exhausted");
         live = unfinished.map(|it| it["id"].as_str().unwrap().to_owned());
     }
-    let told = Told::of(&world);
-    println!("{} iterations of {} loops", told.completed(), told.loops.len());
-    assert_eq!(told.completed(), ITERATIONS * told.loops.len());
+    let shown = Reported::of(&world);
+    println!("{} iterations of {} loops", shown.completed(), shown.loops.len());
+    assert_eq!(shown.completed(), ITERATIONS * shown.loops.len());
     let violations = std::fs::read_to_string(world.note("violations")).unwrap_or_default();
     assert_eq!(violations, "", "two agents in one checkout");
     let children = std::fs::read_to_string(world.note("children")).unwrap();

@@ -40,8 +40,8 @@ fn a_check_that_exceeds_the_time_limit_by_a_tenth_is_ended_and_not_failed() {
     let ran = world.crew(&["run", "Build the app", "--max-duration", "3s", "--gate", "sleep 300"]);
     assert_eq!((ran.code(), world.calls()), (10, 1), "{ran:?}");
     assert!(ran.stdout.contains("Check did not finish: `sleep 300`"), "{ran:?}");
-    let told = world.the_loop();
-    assert_eq!(told["why"], "the time limit of 3s is reached");
+    let shown = world.the_loop();
+    assert_eq!(shown["why"], "the time limit of 3s is reached");
     let evidence = &world.record()["state"]["evidence"];
     assert_eq!(
         (&evidence["failure"], &evidence["checks"][0]["verdict"]),
@@ -57,9 +57,9 @@ fn the_checks_before_the_first_iteration_count_toward_the_time_limit() {
     let ran =
         world.crew(&["run", "Build the app", "--max-duration", "3s", "--verify", "sleep 300"]);
     assert_eq!((ran.code(), world.calls()), (10, 0), "{ran:?}");
-    let told = world.the_loop();
-    assert_eq!(told["why"], "the time limit of 3s is reached");
-    assert!(told["awake_ms"].as_u64().unwrap() >= 3_000, "{told:#}");
+    let shown = world.the_loop();
+    assert_eq!(shown["why"], "the time limit of 3s is reached");
+    assert!(shown["awake_ms"].as_u64().unwrap() >= 3_000, "{shown:#}");
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn an_iteration_that_made_changes_before_its_timeout_has_not_failed() {
         let sandbox = if git { Sandbox::new() } else { Sandbox::without_git() };
         let world = World::of(sandbox, &[step]);
         let ran = world.crew(&[&["run", "Build the app", "-n", "1"], &terms[..]].concat());
-        let told = world.the_loop();
-        assert_eq!(told["consecutive_failures"], failures, "{terms:?} {step} {ran:?}");
+        let shown = world.the_loop();
+        assert_eq!(shown["consecutive_failures"], failures, "{terms:?} {step} {ran:?}");
     }
 }

@@ -37,7 +37,6 @@ mod logins;
 mod moves;
 #[cfg(target_os = "linux")]
 mod notices;
-mod orders;
 mod owners;
 #[cfg(target_os = "linux")]
 mod pending;
@@ -47,6 +46,7 @@ pub(crate) mod proven;
 mod reactions;
 mod redline;
 mod repository;
+mod requests;
 mod resumed;
 mod retries;
 mod second_look;
@@ -175,9 +175,9 @@ impl World {
     /// What `crew status --all --json` says about every loop, the newest first.
     #[track_caller]
     pub(crate) fn loops(&self) -> Vec<Value> {
-        let told = self.crew(&["status", "--all", "--json"]).success();
-        let told: Value = serde_json::from_str(&told).unwrap();
-        told["loops"].as_array().unwrap().clone()
+        let shown = self.crew(&["status", "--all", "--json"]).success();
+        let shown: Value = serde_json::from_str(&shown).unwrap();
+        shown["loops"].as_array().unwrap().clone()
     }
 
     /// The only loop.

@@ -13,9 +13,9 @@ use crate::sandbox::{Sandbox, checkout, poll_until};
 
 on_both_terminals!(a_session_loop_paused_at_iteration_4_of_15_ends_at_15_in_fresh_processes);
 on_both_clients!(
-    a_run_that_is_paused_goes_on_in_a_session_with_its_counters,
-    a_loop_whose_session_is_over_goes_on_detached_and_completes,
-    a_procedure_is_not_taken_into_a_session,
+    a_paused_run_continues_in_a_session_with_its_counters,
+    a_loop_whose_session_has_ended_continues_detached_and_completes,
+    a_procedure_cannot_be_resumed_in_a_session,
 );
 
 /// A client with this checkout's plugin, and with permission to run its tools.
@@ -43,7 +43,7 @@ fn assert_used(record: &Value, iterations: u64) {
 
 /// Works without end. The iteration of number `held` is answered when the test says so.
 fn held_at(held: u32) -> (Api, Sender<()>) {
-    let (go_on, told): (Sender<()>, Receiver<()>) = channel();
+    let (go_on, reported): (Sender<()>, Receiver<()>) = channel();
     let mut asked = 0;
     let api = Api::answering(move |request| {
         if request.newest().contains("Just say hello.") {
@@ -51,7 +51,7 @@ fn held_at(held: u32) -> (Api, Sender<()>) {
         }
         asked += 1;
         if asked == held {
-            told.recv_timeout(Duration::from_secs(60)).ok();
+            reported.recv_timeout(Duration::from_secs(60)).ok();
         }
         // Long enough for the former owner to stop in the meantime.
         let is_first_of_the_next = asked == held + 1;
@@ -64,8 +64,8 @@ fn held_at(held: u32) -> (Api, Sender<()>) {
 #[track_caller]
 fn await_state(sandbox: &Sandbox, expected: &str, is_so: impl Fn(&Value) -> bool) {
     let newest = || {
-        let told = sandbox.crew(&["status", "--all", "--json"]).success();
-        serde_json::from_str::<Value>(&told).unwrap()["loops"][0].clone()
+        let reported = sandbox.crew(&["status", "--all", "--json"]).success();
+        serde_json::from_str::<Value>(&reported).unwrap()["loops"][0].clone()
     };
     poll_until(expected, || is_so(&newest()));
 }
@@ -82,12 +82,12 @@ fn a_session_loop_paused_at_iteration_4_of_15_ends_at_15_in_fresh_processes(inst
     let id = the_loop(&sandbox)["id"].as_str().unwrap().to_owned();
     let refused = crew.crew(&["resume"]);
     assert_eq!(refused.code(), 1, "{refused:#?}");
-    let told = format!("crew: loop {id} is running in session ");
-    assert!(refused.stderr.starts_with(&told), "{refused:#?}");
+    let reported = format!("crew: loop {id} is running in session ");
+    assert!(refused.stderr.starts_with(&reported), "{refused:#?}");
     assert!(refused.stderr.contains(&format!("hint: crew pause {id} or crew cancel {id} first")));
 
-    let told = sandbox.crew(&["pause"]).success();
-    assert!(told.contains("pauses when its turn ends; iteration 4 runs again"), "{told}");
+    let reported = sandbox.crew(&["pause"]).success();
+    assert!(reported.contains("pauses when its turn ends; iteration 4 runs again"), "{reported}");
     go_on.send(()).unwrap();
     await_state(&sandbox, "the loop is paused", |it| it["status"] == "paused");
     let paused = the_loop(&sandbox);
@@ -134,9 +134,9 @@ fn a_session_loop_paused_at_iteration_4_of_15_ends_at_15_in_fresh_processes(inst
 fn assert_drivers(sandbox: &Sandbox, expected: [&str; 2]) {
     let page = sandbox.crew(&["show"]).success();
     let owners = page.lines().find(|line| line.starts_with("  run by ")).unwrap();
-    let told =
+    let reported =
         expected.map(|it| if it == "session" { "session " } else { "fresh processes of crew " });
-    let places = told.map(|it| owners.find(it));
+    let places = reported.map(|it| owners.find(it));
     assert!(places[0].is_some() && places[0] < places[1], "{owners}");
     let story: Value = serde_json::from_str(&sandbox.crew(&["show", "--json"]).success()).unwrap();
     let drivers: Vec<&str> = story["drivers"]
@@ -148,7 +148,7 @@ fn assert_drivers(sandbox: &Sandbox, expected: [&str; 2]) {
     assert_eq!(drivers, expected);
 }
 
-fn a_run_that_is_paused_goes_on_in_a_session_with_its_counters(installed: &Installed) {
+fn a_paused_run_continues_in_a_session_with_its_counters(installed: &Installed) {
     let sandbox = Sandbox::new();
     let (api, go_on) = held_at(3);
     let arguments = ["run", "Write lines", "--stall", "0", "-n6", "--permissions", "bypass"];
@@ -157,11 +157,11 @@ fn a_run_that_is_paused_goes_on_in_a_session_with_its_counters(installed: &Insta
     let id = the_loop(&sandbox)["id"].as_str().unwrap().to_owned();
     let resume = || client(installed, &sandbox, &api).prompt("/crew:resume").run();
     let refused = resume();
-    let told = format!(
+    let reported = format!(
         "crew: loop {id} is running in crew run, process {}",
         running.pid().as_raw_nonzero()
     );
-    assert!(refused.result().contains(&told), "{}", refused.result());
+    assert!(refused.result().contains(&reported), "{}", refused.result());
 
     sandbox.crew(&["pause"]).success();
     go_on.send(()).unwrap();
@@ -185,15 +185,15 @@ fn a_run_that_is_paused_goes_on_in_a_session_with_its_counters(installed: &Insta
     assert_used(&ended, api.main_requests().len() as u64 / 2);
     let asked: Vec<String> = api.main_requests().iter().map(Request::newest).collect();
     let first = asked.iter().find(|it| it.contains("crew loop ")).unwrap();
-    let told = format!("crew loop {id}: iteration {} of 6.", done + 1);
-    assert!(first.contains(&told), "{first}");
+    let reported = format!("crew loop {id}: iteration {} of 6.", done + 1);
+    assert!(first.contains(&reported), "{first}");
     assert!(first.contains(".claude/branches/main/handoffs/paused-"), "{first}");
     assert!(first.contains("Write lines"), "{first}");
     assert_eq!(session.result(), "Wrote line 6.");
     assert_drivers(&sandbox, ["process", "session"]);
 }
 
-fn a_loop_whose_session_is_over_goes_on_detached_and_completes(installed: &Installed) {
+fn a_loop_whose_session_has_ended_continues_detached_and_completes(installed: &Installed) {
     let sandbox = Sandbox::new();
     sandbox.write("check.sh", "test -e done\n");
     let mut asked = 0;
@@ -219,8 +219,9 @@ fn a_loop_whose_session_is_over_goes_on_detached_and_completes(installed: &Insta
         "{spent:#?}"
     );
 
-    let told = crew.crew(&["resume", "-n", "+3", "--permissions", "bypass", "--detach"]).success();
-    assert!(told.contains("runs in the background, process "), "{told}");
+    let reported =
+        crew.crew(&["resume", "-n", "+3", "--permissions", "bypass", "--detach"]).success();
+    assert!(reported.contains("runs in the background, process "), "{reported}");
     await_state(&sandbox, "the loop is over", |it| it["outcome"] == "completed");
     let ended = the_loop(&sandbox);
     assert_eq!((&ended["completed_iterations"], &ended["proof"]), (&3.into(), &json!("checked")));
@@ -232,7 +233,7 @@ fn a_loop_whose_session_is_over_goes_on_detached_and_completes(installed: &Insta
     assert!(page.contains("  agent   claude, permissions bypass\n"), "{page}");
 }
 
-fn a_procedure_is_not_taken_into_a_session(installed: &Installed) {
+fn a_procedure_cannot_be_resumed_in_a_session(installed: &Installed) {
     let sandbox = Sandbox::new();
     sandbox.put_crew_on_the_path();
     let api = Api::scripted([]);
@@ -249,9 +250,9 @@ fn a_procedure_is_not_taken_into_a_session(installed: &Installed) {
     assert!(listed.contains("  procedure build\n"), "{listed}");
 
     let session = client(installed, &sandbox, &api).prompt("/crew:resume -n +1").run();
-    let told = session.result();
-    assert!(told.contains("runs a procedure, which a session cannot do"), "{told}");
-    assert!(told.contains("hint: crew resume "), "{told}");
+    let reported = session.result();
+    assert!(reported.contains("runs a procedure, which a session cannot do"), "{reported}");
+    assert!(reported.contains("hint: crew resume "), "{reported}");
     assert!(api.main_requests().is_empty());
     assert_eq!(the_loop(&sandbox)["outcome"], "exhausted");
 }

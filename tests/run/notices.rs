@@ -26,9 +26,9 @@ fn a_run_in_a_terminal_sends_a_notification_at_its_end_and_leaves_the_title_alon
     let ran = in_terminal(&world, "run 'Do it' -n 3 --gate 'echo 1..1; echo ok 1 - a'", &[]);
     assert_eq!(ran.code(), 0, "{ran:#?}");
     let id = world.id();
-    let told =
+    let shown =
         format!("\u{1b}]9;crew: loop {id}: completed after 2 iterations, proof: passing\u{7}");
-    let (before, after) = ran.stdout.split_once(&told).unwrap_or_else(|| panic!("{ran:#?}"));
+    let (before, after) = ran.stdout.split_once(&shown).unwrap_or_else(|| panic!("{ran:#?}"));
     assert!(!CODES.iter().any(|code| before.contains(code) || after.contains(code)), "{ran:#?}");
 }
 

@@ -112,8 +112,8 @@ fn a_paused_run_is_not_taken_over_while_its_crew_process_still_commits() {
     let refused = world.crew(&["resume"]);
     assert_eq!((refused.code(), world.calls()), (1, 1), "{refused:#?}");
     let pid = running.pid().as_raw_nonzero();
-    let told = format!("is paused, but its crew run, process {pid}, still works");
-    assert!(refused.stderr.contains(&told), "{refused:#?}");
+    let reported = format!("is paused, but its crew run, process {pid}, still works");
+    assert!(refused.stderr.contains(&reported), "{refused:#?}");
     // Somebody took it anyway: the old crew writes nothing more.
     let file = world.sandbox.crew_home().join("loops").join(world.id()).join("loop.json");
     let mut record = world.record();
@@ -151,8 +151,8 @@ fn nothing_begins_while_another_process_still_commits_for_an_ended_loop() {
     for arguments in [&["resume", "-n", "+1"][..], &["run", "another one"]] {
         let refused = world.crew(arguments);
         assert_eq!((refused.code(), world.calls()), (1, 1), "{refused:#?}");
-        let told = format!("crew run, process {pid}, still works in this working tree\nhint: ");
-        assert!(refused.stderr.contains(&told), "{refused:#?}");
+        let reported = format!("crew run, process {pid}, still works in this working tree\nhint: ");
+        assert!(refused.stderr.contains(&reported), "{refused:#?}");
     }
     std::fs::write(world.note("committed"), "").unwrap();
     assert_eq!(running.wait(DEADLINE).code(), 10);
@@ -236,14 +236,14 @@ fn after_a_cancel_the_agent_is_gone() {
 fn a_pause_lets_the_iteration_end_and_an_immediate_one_repeats_it() {
     let world = World::new(&[WAIT, HANG, CLAIM]);
     let running = world.hanging(&["run", "make it"]);
-    let told = world.crew(&["pause"]).success();
-    assert!(told.contains("pauses when iteration 1 ends"), "{told}");
+    let reported = world.crew(&["pause"]).success();
+    assert!(reported.contains("pauses when iteration 1 ends"), "{reported}");
     world.let_go();
     assert_eq!(running.wait(DEADLINE).code(), 130);
     assert_eq!(world.the_loop()["completed_iterations"], 1);
     let running = world.hanging(&["resume"]);
-    let told = world.crew(&["pause", "--now"]).success();
-    assert!(told.contains("paused after 1 iteration · crew resume"), "{told}");
+    let reported = world.crew(&["pause", "--now"]).success();
+    assert!(reported.contains("paused after 1 iteration · crew resume"), "{reported}");
     let ran = running.wait(DEADLINE);
     assert_eq!(ran.code(), 130);
     assert!(ran.stdout.contains("Paused before iteration 2/10."), "{ran:#?}");
@@ -268,8 +268,8 @@ fn an_immediate_pause_ends_a_check_and_repeats_its_iteration() {
             std::fs::read(world.note("check")).is_ok_and(|id| !id.is_empty())
         });
         let process = world.process("check");
-        let told = world.crew(&["pause", "--now"]).success();
-        assert!(told.contains(standing), "{role}: {told}");
+        let reported = world.crew(&["pause", "--now"]).success();
+        assert!(reported.contains(standing), "{role}: {reported}");
         let ran = running.wait(DEADLINE);
         assert_eq!(ran.code(), 130, "{role}: {ran:#?}");
         assert!(ran.stdout.contains("Paused before iteration 1/10."), "{role}: {ran:#?}");

@@ -58,8 +58,12 @@ impl World {
     fn has_paid(&self, ran: &Ran) {
         assert!(self.is_published(), "{ran:#?}");
         assert_eq!(self.locks(), "", "{ran:#?}");
-        let told = self.loops().pop().unwrap();
-        assert_eq!((&told["pending"], &told["git_undone"]), (&json!([]), &Value::Null), "{told:#}");
+        let shown = self.loops().pop().unwrap();
+        assert_eq!(
+            (&shown["pending"], &shown["git_undone"]),
+            (&json!([]), &Value::Null),
+            "{shown:#}"
+        );
         assert_eq!(std::fs::read_to_string(self.note("finish")).unwrap(), "completed\n");
     }
 }
@@ -77,8 +81,8 @@ fn a_resume_completes_the_steps_that_a_killed_crew_left() {
     for (word, pending, in_the_list, on_the_page) in table {
         let world = killing_at(word, "", &[DONE]);
         world.is_killed(&RUN);
-        let told = world.the_loop();
-        assert_eq!((&told["outcome"], &told["pending"]), (&json!("completed"), &json!(pending)));
+        let shown = world.the_loop();
+        assert_eq!((&shown["outcome"], &shown["pending"]), (&json!("completed"), &json!(pending)));
         let list = world.crew(&["status", "--all"]).success();
         assert!(list.contains(in_the_list), "{word}: {list}");
         let page = world.crew(&["show"]).success();
@@ -183,8 +187,8 @@ fn a_kill_after_any_record_of_a_run_loses_no_step() {
             break;
         }
         kills += 1;
-        let told = world.the_loop();
-        if told["outcome"] != "completed" || told["pending"] != json!([]) {
+        let shown = world.the_loop();
+        if shown["outcome"] != "completed" || shown["pending"] != json!([]) {
             let resumed = world.crew(&["resume"]);
             assert_eq!(resumed.code(), 0, "{nth}: {resumed:#?}");
         }
@@ -200,12 +204,12 @@ fn variables_of_a_calling_git_reach_no_child() {
     let world =
         World::new(&[&format!("{}; git commit -qm mine --allow-empty; {DONE}", seen("agent"))]);
     let notes = world.note("").display().to_string();
-    let told = |who: &str| seen(who).replace("$notes/", &notes);
-    world.settings(&format!("[on]\nfinish = '''{}'''\n", told("reaction")));
+    let shown = |who: &str| seen(who).replace("$notes/", &notes);
+    world.settings(&format!("[on]\nfinish = '''{}'''\n", shown("reaction")));
     let other = world.sandbox.root().join("other");
     world.sandbox.git(&["init", "--quiet", &other.display().to_string()]);
     let mut command = world.sandbox.command(world.sandbox.build().path());
-    command.args(["run", "Do it", "--commit", "--verify", &told("check")]);
+    command.args(["run", "Do it", "--commit", "--verify", &shown("check")]);
     command.env("GIT_DIR", other.join(".git")).env("GIT_WORK_TREE", &other);
     command.env("GIT_INDEX_FILE", other.join(".git/index")).env("GIT_PREFIX", "");
     command.env("GIT_CONFIG_PARAMETERS", "'user.name'='Evil'");
@@ -255,9 +259,9 @@ fn a_completed_loop_says_how_many_changed_files_are_in_no_commit() {
     assert_eq!(ran.code(), 0, "{ran:#?}");
     let said = "3 changed files in no commit, ignored: dist/, hello.sh";
     assert!(ran.stdout.contains(said), "{ran:#?}");
-    let told = world.crew(&["show", "--json"]).success();
-    let told: Value = serde_json::from_str(&told).unwrap();
-    assert_eq!(told["page"]["ignored_files"], json!({"dist/": 2, "hello.sh": 1}), "{told:#}");
+    let shown = world.crew(&["show", "--json"]).success();
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(shown["page"]["ignored_files"], json!({"dist/": 2, "hello.sh": 1}), "{shown:#}");
     let ran = world.crew(&["run", "Say hello"]);
     assert!(!ran.stdout.contains("in no commit"), "nobody asked for commits: {ran:#?}");
 }

@@ -122,8 +122,8 @@ fn a_message_during_a_run_reaches_only_the_next_prompt() {
     world.crew(&["tell", "use the existing parser"]).success();
     let_go(&world);
     assert_eq!(running.wait(DEADLINE).code(), 10);
-    let told = |call| world.prompt(call).matches("use the existing parser").count();
-    assert_eq!([told(1), told(2), told(3)], [0, 1, 0], "{}", world.prompt(2));
+    let reported = |call| world.prompt(call).matches("use the existing parser").count();
+    assert_eq!([reported(1), reported(2), reported(3)], [0, 1, 0], "{}", world.prompt(2));
     assert!(world.prompt(2).contains("## THE USER SAYS\n\nuse the existing parser\n"));
 }
 
@@ -137,9 +137,19 @@ fn a_message_between_two_iterations_is_delivered_once() {
     assert_eq!(running.wait(DEADLINE).code(), 130);
     world.crew(&["tell", "second word"]).success();
     assert_eq!(world.crew(&["resume", "build"]).code(), 10);
-    let told = |call: usize, word: &str| world.prompt(call).matches(word).count();
-    assert_eq!([1, 2, 3].map(|call| told(call, "first word")), [0, 1, 0], "{}", world.prompt(2));
-    assert_eq!([1, 2, 3].map(|call| told(call, "second word")), [0, 1, 0], "{}", world.prompt(3));
+    let reported = |call: usize, word: &str| world.prompt(call).matches(word).count();
+    assert_eq!(
+        [1, 2, 3].map(|call| reported(call, "first word")),
+        [0, 1, 0],
+        "{}",
+        world.prompt(2)
+    );
+    assert_eq!(
+        [1, 2, 3].map(|call| reported(call, "second word")),
+        [0, 1, 0],
+        "{}",
+        world.prompt(3)
+    );
 }
 
 #[test]
@@ -150,8 +160,8 @@ fn a_message_before_the_first_prompt_is_delivered_once() {
     world.crew(&["tell", "an early word"]).success();
     let_go(&world);
     assert_eq!(running.wait(DEADLINE).code(), 10);
-    let told = |call| world.prompt(call).matches("an early word").count();
-    assert_eq!([told(1), told(2)], [1, 0], "{}", world.prompt(2));
+    let reported = |call| world.prompt(call).matches("an early word").count();
+    assert_eq!([reported(1), reported(2)], [1, 0], "{}", world.prompt(2));
 }
 
 #[test]
@@ -277,8 +287,8 @@ fn a_message_to_a_paused_interrupted_run_is_delivered_once() {
     assert_eq!(running.wait(DEADLINE).code(), 130);
     world.crew(&["tell", "a \"late\" word"]).success();
     assert_eq!(world.crew(&["resume"]).code(), 10);
-    let told = |call| world.prompt(call).matches("late").count();
-    assert_eq!([1, 2, 3].map(told), [0, 1, 0], "{}", world.prompt(2));
+    let reported = |call| world.prompt(call).matches("late").count();
+    assert_eq!([1, 2, 3].map(reported), [0, 1, 0], "{}", world.prompt(2));
 }
 
 #[test]

@@ -22,23 +22,23 @@ fn a_claim_in_a_recreated_repository_is_not_believed() {
     let elsewhere = "mkdir -p .git/copy/tests; echo honest > .git/copy/tests/a; \
                      git config core.worktree \"$PWD/.git/copy\"";
     for way in ["rm -rf .git; git init --quiet", "rm -rf .git", elsewhere] {
-        let told = claim_after(way);
-        assert!(told.contains("protected paths were changed: `tests/a`"), "{told}");
+        let shown = claim_after(way);
+        assert!(shown.contains("protected paths were changed: `tests/a`"), "{shown}");
     }
 }
 
 #[test]
 fn a_replaced_start_commit_is_not_believed() {
-    let told =
+    let shown =
         claim_after("was=$(git rev-parse HEAD); git commit -qam cheat; git replace \"$was\" HEAD");
-    assert!(told.contains("protected paths were changed: `tests/a`"), "{told}");
+    assert!(shown.contains("protected paths were changed: `tests/a`"), "{shown}");
 }
 
 #[test]
 fn a_file_that_git_is_configured_to_skip_is_read() {
     for flag in ["--assume-unchanged", "--skip-worktree"] {
-        let told = claim_after(&format!("git update-index {flag} tests/a"));
-        assert!(told.contains("protected paths were changed: `tests/a`"), "{told}");
+        let shown = claim_after(&format!("git update-index {flag} tests/a"));
+        assert!(shown.contains("protected paths were changed: `tests/a`"), "{shown}");
     }
 }
 

@@ -264,8 +264,8 @@ fn hold(rows: &[Row]) {
     for row in rows {
         let world = world(row.project, row.agent);
         world.crew(&["run", "Do it", "-n", "2", "--prove", "--verify", row.project.check]);
-        let told = world.the_loop();
-        let text = |key: &str| told[key].as_str().unwrap_or_default();
+        let shown = world.the_loop();
+        let text = |key: &str| shown[key].as_str().unwrap_or_default();
         let (end, why) = (format!("{} {}", text("outcome"), text("proof")), text("why"));
         if end.trim() != row.end || !why.contains(row.why) {
             wrong.push(format!("{}: {end} ({why})", row.name));
@@ -348,13 +348,16 @@ fn crew_prove_proves_nothing_by_changed_checks() {
     let start = ["run", "Do it", "-n", "1", "--test-changes", "report", "--verify"];
     world.crew(&[&start[..], &[SHELL.check]].concat());
     assert_eq!(world.the_loop()["proof"], "checked");
-    let told = world.crew(&["prove"]);
-    assert!(told.code() == 0 && told.stdout.contains("it fails in two"), "as they were: {told:#?}");
+    let shown = world.crew(&["prove"]);
+    assert!(
+        shown.code() == 0 && shown.stdout.contains("it fails in two"),
+        "as they were: {shown:#?}"
+    );
     let swap = format!("echo 'echo ok 1 - a; echo 1..1' > tests/run.sh\n{CLAIM}");
     world.steps(&[&swap]);
     world.crew(&[&start[..], &["sh tests/run.sh"]].concat());
-    let told = world.crew(&["prove"]);
-    assert!(told.code() == 1 && told.stdout.contains("not proven"), "{told:#?}");
+    let shown = world.crew(&["prove"]);
+    assert!(shown.code() == 1 && shown.stdout.contains("not proven"), "{shown:#?}");
 }
 
 #[test]
@@ -367,8 +370,8 @@ fn a_required_proof_refuses_a_claim_until_the_tests_are_restored() {
     let start = ["run", "Do it", "-n", "5", "--require", "proven", "--verify", PYTHON.check];
     let ran = world.crew(&start);
     assert_eq!(ran.code(), 0, "{ran:#?}");
-    let told = world.the_loop();
-    assert!(told["completed_iterations"] == 3 && told["proof"] == "proven", "{told:#}");
+    let shown = world.the_loop();
+    assert!(shown["completed_iterations"] == 3 && shown["proof"] == "proven", "{shown:#}");
     assert!(world.prompt(2).contains("as it was then, still fails"), "{}", world.prompt(2));
 }
 
@@ -387,10 +390,10 @@ fn the_scratch_folder_is_set_up_once_and_gets_the_files_that_it_needs() {
     world.sandbox.write("installed", "");
     let start = ["run", "Do it", "-n", "1", "--prove", "--verify", project.check];
     world.crew(&start);
-    let told = world.the_loop();
-    assert_eq!(told["proof"], "checked", "{told:#}");
-    let why = told["why"].as_str().unwrap();
-    assert!(why.contains("in a scratch folder, which `setup`"), "{told:#}");
+    let shown = world.the_loop();
+    assert_eq!(shown["proof"], "checked", "{shown:#}");
+    let why = shown["why"].as_str().unwrap();
+    assert!(why.contains("in a scratch folder, which `setup`"), "{shown:#}");
     let count = world.note("setups");
     let setup = format!("touch installed; echo . >> {}", count.display());
     world.settings(&format!("loop.setup = {setup:?}\n"));

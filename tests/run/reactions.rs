@@ -42,12 +42,12 @@ fn a_failing_start_reaction_skips_the_iteration_a_limited_number_of_times() {
     let line = "WARNING: Iteration 2/3 skipped: iteration_start `echo not now; exit 3` failed (exit 3): not now";
     assert!(ran.stdout.contains(line), "{ran:#?}");
     assert_eq!(warnings(&ran, "echo not now"), 3, "each is told once: {ran:#?}");
-    let told = world.the_loop();
-    assert_eq!(told["completed_iterations"], 3, "{told:#}");
-    assert_eq!(told["consecutive_failures"], 0, "{told:#}");
+    let shown = world.the_loop();
+    assert_eq!(shown["completed_iterations"], 3, "{shown:#}");
+    assert_eq!(shown["consecutive_failures"], 0, "{shown:#}");
     let why = "iteration_start `echo not now; exit 3` failed (exit 3): not now";
     assert_eq!(
-        (&told["evidence"]["skipped"], &told["evidence"]["status"]),
+        (&shown["evidence"]["skipped"], &shown["evidence"]["status"]),
         (&why.into(), &"skipped".into())
     );
     let page = world.crew(&["show", "--only", "skipped", "--last", "1"]).success();
@@ -66,10 +66,10 @@ fn the_finish_reaction_runs_once_for_every_kind_of_ending() {
         ("echo '<promise>BLOCKED: no key</promise>'", &[], 13, "blocked 1\n"),
         (WORK, &["-n", "1", "--no-promise"], 0, "completed 1\n"),
     ];
-    for (step, options, exit, told) in table {
+    for (step, options, exit, shown) in table {
         let world = world(&[step], NOTE_FINISH);
         let ran = world.crew(&[&["run", "Do it"], options].concat());
-        assert_eq!((ran.code(), finishes(&world).as_str()), (exit, told), "{ran:#?}");
+        assert_eq!((ran.code(), finishes(&world).as_str()), (exit, shown), "{ran:#?}");
     }
 }
 

@@ -30,8 +30,8 @@ fn ran(world: &World, arguments: &[&str]) -> Ran {
 #[test]
 fn the_process_after_a_full_context_gets_the_handoff_once_with_the_reason() {
     let world = world("");
-    let told = ran(&world, &[]);
-    assert_eq!(told.stderr.matches(TOLD).count(), 1, "{told:#?}");
+    let reported = ran(&world, &[]);
+    assert_eq!(reported.stderr.matches(TOLD).count(), 1, "{reported:#?}");
     for (call, has_page) in [(1, false), (2, false), (3, true), (4, false)] {
         let prompt = world.prompt(call);
         let whole = prompt.contains(WHY) && prompt.contains("### What was done\n\n- 1: ");
@@ -68,8 +68,8 @@ fn the_text_of_a_handoff_is_delivered_once() {
 #[test]
 fn each_iteration_says_how_full_its_context_was_where_its_agent_says_so() {
     let world = world("");
-    let told = ran(&world, &["--json"]);
-    let events = told.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let reported = ran(&world, &["--json"]);
+    let events = reported.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let ends = events.filter(|event| event["event"] == "iteration_end");
     let percents: Vec<Option<u64>> = ends.map(|end| end["context_percent"].as_u64()).collect();
     assert_eq!(percents, [Some(40), Some(86), None, None]);

@@ -76,8 +76,8 @@ fn a_run_that_lost_its_repository_ends_blocked_and_leaves_a_parent_one_alone() {
         assert_eq!(contents(&outer), before, "{loss}");
         let ran = world.crew(&["resume", &world.id(), "-n", "+1"]);
         assert_eq!((ran.code(), world.calls()), (1, 1), "{loss}: {ran:#?}");
-        let told = world.same(&ran.stderr).replace(&start, "COMMIT");
-        assert!(told.contains(why) && told.contains("hint: "), "{loss}: {told}");
+        let shown = world.same(&ran.stderr).replace(&start, "COMMIT");
+        assert!(shown.contains(why) && shown.contains("hint: "), "{loss}: {shown}");
     }
 }
 
@@ -139,7 +139,7 @@ fn before_each_git(world: &World, line: &str) {
 
 #[test]
 fn a_start_fails_if_git_cannot_list_its_settings_or_files() {
-    for (fails, told) in [
+    for (fails, shown) in [
         ("--show-scope", "git's settings cannot be listed here"),
         ("status", "what you have not committed cannot be listed: "),
     ] {
@@ -150,7 +150,7 @@ fn a_start_fails_if_git_cannot_list_its_settings_or_files() {
         );
         let ran = world.crew(&["run", "write lines", "-n", "1", "--commit", "--stall", "0"]);
         assert_eq!((ran.code(), world.calls()), (1, 0), "{fails}: {ran:#?}");
-        assert_eq!(ran.stderr.matches(told).count(), 1, "{fails}: {ran:#?}");
+        assert_eq!(ran.stderr.matches(shown).count(), 1, "{fails}: {ran:#?}");
         assert!(ran.stderr.contains("hint: "), "{fails}: {ran:#?}");
     }
 }

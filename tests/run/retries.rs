@@ -37,8 +37,8 @@ fn an_agent_that_sleeps_for_an_hour_at_a_limit_is_ended_at_once() {
                 .to_owned(),
         ),
     ];
-    for (dialect, told) in agents {
-        let world = of(dialect, &[&format!("{told}; sleep 600")]);
+    for (dialect, shown) in agents {
+        let world = of(dialect, &[&format!("{shown}; sleep 600")]);
         let running = waiting(&world);
         let said = running.stdout();
         assert!(said.contains("then iteration 1 again"), "{dialect}: {said}");
@@ -69,8 +69,8 @@ fn a_broken_stream_is_an_outage_and_a_full_context_a_refused_request() {
 #[test]
 fn an_error_that_only_a_person_can_fix_blocks_the_loop() {
     // API_STATUS
-    let told = "echo '{\"type\":\"turn.failed\",\"error\":{\"message\":\"unexpected status 401 Unauthorized\"}}'";
-    let world = of("codex", &[&format!("{told}; exit 1")]);
+    let shown = "echo '{\"type\":\"turn.failed\",\"error\":{\"message\":\"unexpected status 401 Unauthorized\"}}'";
+    let world = of("codex", &[&format!("{shown}; exit 1")]);
     let ran = world.crew(&["run", "Do it"]);
     assert_eq!((ran.code(), world.calls()), (13, 1), "{ran:#?}");
     assert!(!ran.stdout.contains("AI CLI failed"), "{ran:#?}");

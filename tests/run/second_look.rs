@@ -14,11 +14,11 @@ fn a_check_that_lost_its_quotes_is_refused_with_an_explanation() {
         (&["run", "Build it", "--verify", "true", "extra"], "extra"),
     ] {
         let ran = world.crew(words);
-        let told = format!(
+        let shown = format!(
             "crew: `{apart}` is outside the task\n\
              hint: put the whole task in double quotes, and values of several words too\n"
         );
-        assert_eq!((ran.code(), ran.stderr), (2, told), "{words:?}");
+        assert_eq!((ran.code(), ran.stderr), (2, shown), "{words:?}");
     }
     assert_eq!((world.calls(), world.loops().len()), (0, 0));
 }
@@ -58,11 +58,11 @@ fn a_message_before_a_pause_is_delivered_by_the_resume_and_shown_on_the_page() {
     let has = ["first", "second", "third"].map(|words| prompt.contains(words));
     assert_eq!(has, [true; 3], "{prompt}");
     let page = world.crew(&["status"]).success();
-    assert!(page.contains("told    \"first\" (in the prompt of iteration 1)"), "{page}");
-    assert!(page.contains("told    \"second\" (in the prompt of iteration 1)"), "{page}");
-    assert!(page.contains("told    \"third\" (in the prompt of iteration 1)"), "{page}");
+    assert!(page.contains("message \"first\" (in the prompt of iteration 1)"), "{page}");
+    assert!(page.contains("message \"second\" (in the prompt of iteration 1)"), "{page}");
+    assert!(page.contains("message \"third\" (in the prompt of iteration 1)"), "{page}");
     let story = world.crew(&["show"]).success();
-    assert!(story.contains("told by the user: \"second\""), "{story}");
+    assert!(story.contains("message of the user: \"second\""), "{story}");
 }
 
 #[test]
@@ -70,8 +70,8 @@ fn an_interrupted_iteration_shows_its_changes_and_a_running_one_says_when_to_exp
     let world = World::new(&[&format!("echo half > half.txt; {HANG}")]);
     let running = world.hanging(&["run", "Build it", "-n", "3", "-q"]);
     let seen = world.crew(&["diff"]);
-    let told = "iteration 1 is still running: its changes show when it ends\n";
-    assert_eq!((seen.stdout.as_str(), seen.stderr.as_str()), ("", told), "{seen:#?}");
+    let shown = "iteration 1 is still running: its changes show when it ends\n";
+    assert_eq!((seen.stdout.as_str(), seen.stderr.as_str()), ("", shown), "{seen:#?}");
     running.signal(Signal::INT);
     running.wait(DEADLINE);
     std::fs::write(world.sandbox.file("mine.txt"), "a person's\n").unwrap();
@@ -180,18 +180,18 @@ fn a_handoffs_message_waits_for_the_next_worker_and_is_delivered_once() {
 fn the_first_word_of_a_handoff_in_a_terminal_is_its_type() {
     let world = World::new(&[WORK]);
     world.crew(&["run", "Build it", "-n", "1", "-q"]);
-    let told = world.crew(&["handoff", "review", "look at the parser"]).success();
-    let page = told.trim().strip_prefix("handoff: ").unwrap();
-    assert!(page.contains("/handoffs/review-"), "{told}");
+    let shown = world.crew(&["handoff", "review", "look at the parser"]).success();
+    let page = shown.trim().strip_prefix("handoff: ").unwrap();
+    assert!(page.contains("/handoffs/review-"), "{shown}");
     let text = std::fs::read_to_string(page).unwrap();
     assert!(text.contains("look at the parser") && !text.contains("review look"), "{text}");
-    let told = world.crew(&["handoff", "--type", "phase", "review", "it"]).success();
-    assert!(told.contains("/handoffs/phase-"), "{told}");
+    let shown = world.crew(&["handoff", "--type", "phase", "review", "it"]).success();
+    assert!(shown.contains("/handoffs/phase-"), "{shown}");
     for words in [&["review"][..], &["--type", "task", "review"]] {
         let refused = world.crew(&[&["handoff"], words].concat());
-        let told = "crew: `review` is a type of handoff, and its description is missing\n\
+        let shown = "crew: `review` is a type of handoff, and its description is missing\n\
                     hint: crew handoff review \"the parser is done, its tests are next\"\n";
-        assert_eq!((refused.code(), &*refused.stderr), (1, told), "{words:?}");
+        assert_eq!((refused.code(), &*refused.stderr), (1, shown), "{words:?}");
     }
 }
 
@@ -243,8 +243,8 @@ fn a_users_changes_between_iterations_are_not_the_loops_work() {
     world.sandbox.write("mine.txt", "mine\n");
     world.crew(&["cancel"]).success();
     for command in [&["status"][..], &["diff"], &["show", "--json"]] {
-        let told = world.crew(command).success();
-        assert!(told.contains("work.txt") && !told.contains("mine.txt"), "{command:?}: {told}");
+        let shown = world.crew(command).success();
+        assert!(shown.contains("work.txt") && !shown.contains("mine.txt"), "{command:?}: {shown}");
     }
     let resumed = world.hanging(&["resume"]);
     world.sandbox.write("half.txt", "half\n");
@@ -258,14 +258,14 @@ fn a_users_changes_between_iterations_are_not_the_loops_work() {
 fn commits_after_the_end_are_not_the_loops_work() {
     let world = World::new(&["echo work > work.txt"]);
     world.crew(&["run", "Build it", "-n", "1", "-q"]);
-    let told = world.crew(&["status"]).success();
-    assert!(told.contains("  commits none; the file is uncommitted\n"), "{told}");
+    let shown = world.crew(&["status"]).success();
+    assert!(shown.contains("  commits none; the file is uncommitted\n"), "{shown}");
     let git = |arguments: &[&str]| world.sandbox.git(arguments);
     git(&["add", "."]);
     git(&["commit", "-qm", "mine"]);
     git(&["checkout", "-qb", "other"]);
     git(&["commit", "-qm", "mine too", "--allow-empty"]);
-    assert_eq!(world.crew(&["status"]).success(), told);
+    assert_eq!(world.crew(&["status"]).success(), shown);
     assert!(!world.crew(&["show", "--json"]).success().contains("mine too"));
 }
 
@@ -275,12 +275,12 @@ fn many_files_and_many_commits_are_all_counted() {
                 for n in $(seq 35); do git commit -q --allow-empty -m \"Step $n\"; done";
     let world = World::new(&[work]);
     let ran = world.crew(&["run", "Build it", "-n", "1"]);
-    for told in [
+    for shown in [
         "files   130 new files, ",
         "commits 35 on main; 130 files uncommitted\n",
         "and 30 that are not named here",
     ] {
-        assert!(ran.stdout.contains(told), "{told}: {ran:#?}");
+        assert!(ran.stdout.contains(shown), "{shown}: {ran:#?}");
     }
 }
 
@@ -297,8 +297,11 @@ fn the_work_of_an_interrupted_iteration_is_on_the_page_and_in_the_difference() {
     let hang = format!("echo half > half.txt; {HANG}");
     let sees = |world: &World| {
         for command in [&["status"][..], &["diff"]] {
-            let told = world.crew(command).success();
-            assert!(told.contains("half.txt") && !told.contains("mine.txt"), "{command:?}: {told}");
+            let shown = world.crew(command).success();
+            assert!(
+                shown.contains("half.txt") && !shown.contains("mine.txt"),
+                "{command:?}: {shown}"
+            );
         }
     };
     let world = World::new(&[&hang]);
@@ -321,7 +324,7 @@ fn an_undelivered_message_is_shown_as_waiting() {
     world.crew(&["tell", "use the old parser"]).success();
     let page = world.crew(&["status"]).success();
     assert!(
-        page.contains("told    \"use the old parser\" (waits for the next prompt)\n"),
+        page.contains("message \"use the old parser\" (waits for the next prompt)\n"),
         "{page}"
     );
     world.crew(&["cancel"]).success();
@@ -344,13 +347,13 @@ fn an_impossible_proof_is_reported_at_the_start_without_a_resume_hint() {
 fn the_answer_to_a_message_in_the_last_iteration_says_how_to_deliver_it() {
     let world = World::new(&[HANG]);
     let running = world.hanging(&["run", "Build it", "-n", "1", "-q"]);
-    let told = world.crew(&["tell", "use tabs"]).success();
+    let shown = world.crew(&["tell", "use tabs"]).success();
     let id = world.id();
     let expected = format!(
         "loop {id}: this is its last iteration: crew set {id} -n +1, or later crew resume {id} -n +1, \
          delivers it\n"
     );
-    assert_eq!(told, expected);
+    assert_eq!(shown, expected);
     running.signal(Signal::INT);
     running.wait(DEADLINE);
 }

@@ -25,9 +25,9 @@ fn signalled(world: &World, arguments: &[&str], ready: &str, signal: Signal) -> 
 /// to resume.
 #[track_caller]
 fn assert_interrupted(world: &World, ran: &Ran, completed: u64) {
-    let told = world.the_loop();
-    assert_eq!(told["outcome"], "interrupted", "{told:#}\n{ran:#?}");
-    assert_eq!(told["completed_iterations"], completed, "{told:#}");
+    let shown = world.the_loop();
+    assert_eq!(shown["outcome"], "interrupted", "{shown:#}\n{ran:#?}");
+    assert_eq!(shown["completed_iterations"], completed, "{shown:#}");
     let id = world.id();
     let line = format!("Interrupted. State saved. Resume with: crew resume {id}");
     assert!(ran.stdout.contains(&line), "{ran:#?}");
@@ -150,8 +150,8 @@ fn baseline_results_before_ctrl_c_are_kept_and_a_resume_runs_the_rest() {
     assert_eq!((ran.code(), world.calls()), (13, 1), "{ran:#?}");
     assert_eq!(std::fs::read_to_string(&ran_once).unwrap(), "x\n");
     for exit in [3, 4] {
-        let told = format!("failed (exit {exit})");
-        assert!(world.prompt(1).contains(&told), "{}", world.prompt(1));
+        let shown = format!("failed (exit {exit})");
+        assert!(world.prompt(1).contains(&shown), "{}", world.prompt(1));
     }
 }
 

@@ -68,9 +68,9 @@ fn each_iteration_and_the_whole_loop_have_a_difference_with_untracked_files() {
 fn a_tree_is_restored_exactly_and_the_undo_command_is_named() {
     let world = ran();
     let at_the_end = tree(&world);
-    let told = world.crew(&["back", "1"]).success();
-    assert!(told.contains("HEAD and the branch are as they were"), "{told}");
-    assert_snapshot!(told.replace(&world.id(), "LOOP"), @"
+    let shown = world.crew(&["back", "1"]).success();
+    assert!(shown.contains("HEAD and the branch are as they were"), "{shown}");
+    assert_snapshot!(shown.replace(&world.id(), "LOOP"), @"
     back at 1; HEAD and the branch are as they were
       written  3 files: deep/two.txt, kept.txt, new.txt
       removed  1 file: link
@@ -137,11 +137,11 @@ fn snapshots_leave_the_repository_alone_and_survive_its_branches_and_cleaning() 
 fn the_story_names_the_iteration_and_the_files_that_broke_a_check() {
     let world = World::new(&["echo a > a.txt", "echo b > b.txt; touch broken", "echo c > c.txt"]);
     world.crew(&["run", "Do it", "-n", "3", "--gate", "! test -e broken"]);
-    let told = world.crew(&["show"]).stdout;
-    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    let shown = world.crew(&["show"]).stdout;
+    let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     let red = "red `! test -e broken` passed after iteration 1 and has failed since iteration 2, which changed \
                b.txt, broken";
-    assert!(told.contains(red), "{told}");
+    assert!(shown.contains(red), "{shown}");
 }
 
 #[test]
@@ -149,9 +149,9 @@ fn a_file_too_large_for_a_snapshot_is_progress_and_is_named() {
     let world = World::new(&["truncate -s 51M model.bin", "truncate -s 52M model.bin"]);
     world.crew(&["run", "Do it", "-n", "2"]);
     for iteration in ["1", "2"] {
-        let told = world.crew(&["show", "--iteration", iteration, "--json"]).stdout;
-        let told: serde_json::Value = serde_json::from_str(&told).unwrap();
-        let evidence = &told["iteration"]["evidence"];
+        let shown = world.crew(&["show", "--iteration", iteration, "--json"]).stdout;
+        let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+        let evidence = &shown["iteration"]["evidence"];
         let why = "model.bin, too large for snapshots";
         assert_eq!(
             (&evidence["progress"], &evidence["progress_why"]),

@@ -95,10 +95,10 @@ fn the_record_is_written_again_when_the_disk_recovers() {
     let ran = world.crew(&["run", "Do it", "-n", "5"]);
     assert_eq!((ran.code(), world.calls()), (10, 5), "{ran:#?}");
     said_once(&ran.stdout);
-    let told = world.the_loop();
-    let ended = (&told["outcome"], &told["completed_iterations"]);
-    assert_eq!(ended, (&"exhausted".into(), &5.into()), "{told:#}");
-    assert_eq!(told["iterations_ms"].as_array().unwrap().len(), 5);
+    let shown = world.the_loop();
+    let ended = (&shown["outcome"], &shown["completed_iterations"]);
+    assert_eq!(ended, (&"exhausted".into(), &5.into()), "{shown:#}");
+    assert_eq!(shown["iterations_ms"].as_array().unwrap().len(), 5);
 }
 
 /// Each point of a write fails once, at an early, a middle and the last boundary of a run of three:
@@ -116,9 +116,9 @@ fn every_write_may_fail_once_without_changing_the_end() {
         assert_eq!((ran.code(), world.calls()), (10, 3), "{fault}: {ran:#?}");
         let said = ran.stdout.matches("State cannot be written").count();
         assert!(said <= 1, "{fault}: {ran:#?}");
-        let told = world.the_loop();
-        let ended = (&told["outcome"], &told["completed_iterations"]);
-        assert_eq!(ended, (&"exhausted".into(), &3.into()), "{fault}: {told:#}");
+        let shown = world.the_loop();
+        let ended = (&shown["outcome"], &shown["completed_iterations"]);
+        assert_eq!(ended, (&"exhausted".into(), &3.into()), "{fault}: {shown:#}");
     }
 }
 

@@ -65,7 +65,7 @@ fn the_lines_of_a_run_are_wrapped_between_words() {
     let run = format!("stty cols 50; '{}' run 'Do it'", crew().display());
     let mut terminal = world.sandbox.command("script");
     terminal.args(["--quiet", "--return", "--command", &run, "/dev/null"]).env("TERM", "xterm");
-    let told = Running::start(terminal, None).wait(DEADLINE).success();
+    let shown = Running::start(terminal, None).wait(DEADLINE).success();
     let terms = "done when the agent says\r\n  COMPLETE; nothing checks it";
-    assert!(told.contains(terms), "{told}");
+    assert!(shown.contains(terms), "{shown}");
 }

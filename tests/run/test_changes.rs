@@ -264,10 +264,10 @@ fn complaint(row: &Row) -> Option<String> {
     world.sandbox.git(&["commit", "-qm", "project", "--allow-empty"]);
     let start = ["run", "Do it", "-n", "3", "--verify", row.check];
     world.crew(&[&start[..], row.options].concat());
-    let told = world.the_loop();
-    let proof = told["proof"].as_str().unwrap_or_default();
-    let end = format!("{} {proof}", told["outcome"].as_str().unwrap_or_default());
-    let why = told["why"].as_str().unwrap_or_default();
+    let shown = world.the_loop();
+    let proof = shown["proof"].as_str().unwrap_or_default();
+    let end = format!("{} {proof}", shown["outcome"].as_str().unwrap_or_default());
+    let why = shown["why"].as_str().unwrap_or_default();
     let is_right = end.trim() == row.end && why.contains(row.why);
     if is_right { None } else { Some(format!("{}: {end} ({why})", row.name)) }
 }
@@ -277,11 +277,11 @@ fn a_person_can_accept_the_change_of_a_script_that_a_check_runs() {
     let world = World::new(&[&format!("echo true > check.sh; {CLAIM}")]);
     world.sandbox.write(CHECK, SCRIPT);
     world.crew(&["run", "Do it", "-n", "4", "--verify", "sh check.sh"]);
-    let told = world.the_loop();
-    assert_eq!((&told["outcome"], &told["consecutive_failures"]), (&json!("blocked"), &json!(0)));
+    let shown = world.the_loop();
+    assert_eq!((&shown["outcome"], &shown["consecutive_failures"]), (&json!("blocked"), &json!(0)));
     assert!(
-        told["why"].as_str().unwrap().contains("crew resume --accept-test-changes"),
-        "{told:#}"
+        shown["why"].as_str().unwrap().contains("crew resume --accept-test-changes"),
+        "{shown:#}"
     );
     assert_eq!(world.sandbox.crew(&["resume", "--accept-test-changes"]).code(), 0);
     assert_eq!(world.the_loop()["proof"], "passing", "what had failed was another check");

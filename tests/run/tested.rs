@@ -51,9 +51,9 @@ fn with_no_worse_only_tests_that_failed_before_may_fail() {
         let world = World::new(&[&format!("printf '{after}' > out; {CLAIM}")]);
         world.sandbox.write("out", &before);
         world.crew(&["run", "Do it", "-n", "1", "--no-worse", check]);
-        let told = world.the_loop();
-        assert_eq!(told["outcome"], outcome, "{after} {told:#}");
-        assert_eq!(told["proof"].to_string().trim_matches('"'), proof, "{after}");
+        let shown = world.the_loop();
+        assert_eq!(shown["outcome"], outcome, "{after} {shown:#}");
+        assert_eq!(shown["proof"].to_string().trim_matches('"'), proof, "{after}");
     }
 }
 
@@ -79,13 +79,13 @@ fn an_impossible_proof_is_reported_at_the_start_and_blocks_the_second_claim() {
         ran.stderr.contains("no check names its tests: only one that does can prove the work"),
         "{ran:#?}"
     );
-    let told = world.the_loop();
+    let shown = world.the_loop();
     assert_eq!(
-        (&told["outcome"], told["completed_iterations"].as_u64()),
+        (&shown["outcome"], shown["completed_iterations"].as_u64()),
         (&"blocked".into(), Some(2)),
-        "{told:#}"
+        "{shown:#}"
     );
-    assert!(told["why"].as_str().unwrap().contains("does not say in which test"), "{told:#}");
+    assert!(shown["why"].as_str().unwrap().contains("does not say in which test"), "{shown:#}");
 }
 
 #[test]
@@ -111,9 +111,9 @@ fn a_proof_by_crew_prove_is_in_the_record_on_the_page_and_in_the_list() {
     let before = world.the_loop();
     assert_eq!((&before["proof"], &before["proved_at"]), (&json!("checked"), &json!(null)));
     assert_eq!(world.crew(&["prove"]).code(), 0);
-    let told = world.the_loop();
-    assert_eq!((&told["proof"], told["proved_at"].is_string()), (&json!("proven"), true));
-    assert!(told["why"].as_str().unwrap().contains("it fails in two"), "{told:#}");
+    let shown = world.the_loop();
+    assert_eq!((&shown["proof"], shown["proved_at"].is_string()), (&json!("proven"), true));
+    assert!(shown["why"].as_str().unwrap().contains("it fails in two"), "{shown:#}");
     let page = world.crew(&["status"]).success();
     assert!(page.contains("proof: proven") && page.contains("  proved  after the end"), "{page}");
     let list = world.crew(&["history"]).success();

@@ -25,9 +25,9 @@ fn a_limit_with_a_reset_is_waited_for_and_the_same_iteration_is_repeated() {
     assert_eq!((ran.code(), world.calls()), (10, 4), "{ran:#?}");
     let iteration = |call| world.prompt(call).lines().next().unwrap_or_default().to_owned();
     assert_eq!(iteration(2), iteration(3));
-    let told = world.the_loop();
-    assert_eq!(told["completed_iterations"], 3, "{told:#}");
-    assert_eq!(told["consecutive_failures"], 0);
+    let shown = world.the_loop();
+    assert_eq!(shown["completed_iterations"], 3, "{shown:#}");
+    assert_eq!(shown["consecutive_failures"], 0);
     let lines = world.lines(&ran);
     let lines: Vec<&str> = lines.lines().filter(|line| line.contains("ration 2")).collect();
     assert_eq!(lines.len(), 4, "{lines:#?}");
@@ -61,16 +61,16 @@ fn a_cancel_kills_the_agent_and_a_pause_lets_it_end_unless_it_is_immediate() {
     world.crew(&["pause"]).success();
     std::fs::write(world.note("go"), "").unwrap();
     let ran = running.wait(DEADLINE);
-    let told = world.the_loop();
-    assert_eq!((ran.code(), told["completed_iterations"].as_u64()), (130, Some(1)), "{ran:#?}");
+    let shown = world.the_loop();
+    assert_eq!((ran.code(), shown["completed_iterations"].as_u64()), (130, Some(1)), "{ran:#?}");
 
     let world = World::new(&[HANG]);
     let running = world.hanging(&["run", "Do it"]);
     world.crew(&["pause", "--now"]).success();
     let ran = running.wait(DEADLINE);
-    let told = world.the_loop();
-    assert_eq!((ran.code(), told["completed_iterations"].as_u64()), (130, Some(0)), "{ran:#?}");
-    assert_eq!(told["status"], "paused");
+    let shown = world.the_loop();
+    assert_eq!((ran.code(), shown["completed_iterations"].as_u64()), (130, Some(0)), "{ran:#?}");
+    assert_eq!(shown["status"], "paused");
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn the_time_limit_ends_a_running_iteration_without_a_failure() {
     let world = World::new(&[HANG]);
     let ran = world.crew(&["run", "Do it", "--max-duration", "2s", "--timeout", "0"]);
     assert_eq!((ran.code(), world.calls()), (10, 1), "{ran:#?}");
-    let told = world.the_loop();
-    assert_eq!(told["why"], "the time limit of 2s is reached");
-    assert_eq!(told["consecutive_failures"], 0, "{told:#}");
+    let shown = world.the_loop();
+    assert_eq!(shown["why"], "the time limit of 2s is reached");
+    assert_eq!(shown["consecutive_failures"], 0, "{shown:#}");
 }

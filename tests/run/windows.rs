@@ -97,13 +97,13 @@ fn go(world: &World) {
 
 #[track_caller]
 fn status(world: &World) -> Value {
-    let told = world.crew(&["status", "--all", "--json"]).success();
-    serde_json::from_str(&told).unwrap()
+    let shown = world.crew(&["status", "--all", "--json"]).success();
+    serde_json::from_str(&shown).unwrap()
 }
 
 /// The record of the loop in a folder.
 #[track_caller]
-fn told(world: &World, name: &str) -> Value {
+fn shown(world: &World, name: &str) -> Value {
     let folder = folder(world, name).display().to_string();
     let loops = status(world)["loops"].as_array().unwrap().clone();
     loops.into_iter().find(|it| it["checkout"] == folder.as_str()).unwrap()
@@ -127,8 +127,8 @@ fn come_back(others: usize, seconds: u32) {
     go(&world);
     poll_until("every loop waits", || waits(&world) == others + 1);
     assert!(now() < until, "the machine is too slow for a window of {seconds} s");
-    let met_by = told(&world, "first")["id"].as_str().unwrap().to_owned();
-    let waiting = told(&world, "r01");
+    let met_by = shown(&world, "first")["id"].as_str().unwrap().to_owned();
+    let waiting = shown(&world, "r01");
     let why = format!("limit met by loop {met_by}: It did not answer (rate_limit)");
     assert_eq!(waiting["wait"]["why"], why.as_str(), "{waiting:#}");
     assert_eq!(waiting["wait"]["account"]["name"], "agent");
@@ -188,14 +188,14 @@ fn a_window_outlives_its_loop_and_a_typed_start_clears_a_wrong_one() {
     let other = at_work(&world, &["r01".to_owned()]).remove(0);
     refuses_for(&world, 600);
     let first = first(&world, &["run", "Do it"], &[]);
-    let met_by = told(&world, "first")["id"].as_str().unwrap().to_owned();
+    let met_by = shown(&world, "first")["id"].as_str().unwrap().to_owned();
     first.signal(Signal::KILL);
     first.wait(DEADLINE);
     go(&world);
     poll_until("the other loop waits", || other.stdout().contains("Waiting until"));
     let page = world.crew(&["status", "--all"]).success();
     let line = page.lines().last().unwrap();
-    let id = told(&world, "r01")["id"].as_str().unwrap().to_owned();
+    let id = shown(&world, "r01")["id"].as_str().unwrap().to_owned();
     assert!(line.starts_with("agent is at its limit until "), "{page}");
     let met = format!("(met by loop {met_by}: It did not answer (rate_limit)); 1 loop waits, ");
     assert!(line.contains(&met) && line.ends_with(&format!(": {id}")), "{page}");
@@ -227,7 +227,7 @@ fn a_typed_start_tries_once_and_a_new_limit_extends_the_wait() {
     let first = first(&world, &["run", "Do it"], &[]);
     go(&world);
     poll_until("the other loop waits", || waits(&world) == 2);
-    let due = |name| told(&world, name)["wait"]["until"].as_str().unwrap().to_owned();
+    let due = |name| shown(&world, name)["wait"]["until"].as_str().unwrap().to_owned();
     let before = due("r01");
     let until = refuses_for(&world, 900);
     let typed = run(&world, "typed", "2");
@@ -237,7 +237,7 @@ fn a_typed_start_tries_once_and_a_new_limit_extends_the_wait() {
     assert_eq!(starts(&world).iter().filter(|(_, name)| name == "typed").count(), 1);
 
     // So does one whose wait a person cuts short.
-    let id = told(&world, "r01")["id"].as_str().unwrap().to_owned();
+    let id = shown(&world, "r01")["id"].as_str().unwrap().to_owned();
     let calls = starts(&world).len();
     world.crew(&["resume", "--now", &id]).success();
     poll_until("it tries", || starts(&world).len() == calls + 1);
@@ -336,7 +336,7 @@ fn an_invalid_window_is_ignored_and_replaced() {
     }
     refuses_for(&world, 600);
     let first = first(&world, &["run", "Do it"], &[]);
-    let id = told(&world, "first")["id"].clone();
+    let id = shown(&world, "first")["id"].clone();
     assert_eq!(status(&world)["windows"][0]["met_by"], id);
     first.signal(Signal::INT);
     assert_eq!(first.wait(DEADLINE).code(), 130);
@@ -362,11 +362,11 @@ fn a_loop_whose_turn_cannot_be_written_waits_quietly() {
     std::fs::remove_file(&lock).unwrap();
     std::fs::create_dir(&lock).unwrap();
     go(&world);
-    let told = || other.stdout().matches("Waiting until").count();
-    poll_until("the other loop waits", || told() > 0);
+    let shown = || other.stdout().matches("Waiting until").count();
+    poll_until("the other loop waits", || shown() > 0);
     // It looks once a second: its own wait, and its turn, are each told once.
     std::thread::sleep(Duration::from_secs(5));
-    assert!(told() <= 2, "{}", other.stdout());
+    assert!(shown() <= 2, "{}", other.stdout());
     for running in [first, other] {
         running.signal(Signal::INT);
         assert_eq!(running.wait(DEADLINE).code(), 130);

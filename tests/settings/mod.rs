@@ -17,14 +17,18 @@ fn start(sandbox: &Sandbox, arguments: &str) -> String {
         "command_name": "crew:loop",
         "command_args": arguments,
     }));
-    let told: Value = serde_json::from_str(&ran.success()).unwrap();
-    let text = if told["decision"] == "block" { &told["reason"] } else { &told["systemMessage"] };
+    let reported: Value = serde_json::from_str(&ran.success()).unwrap();
+    let text = if reported["decision"] == "block" {
+        &reported["reason"]
+    } else {
+        &reported["systemMessage"]
+    };
     text.as_str().unwrap().to_owned()
 }
 
 fn loops(sandbox: &Sandbox) -> Vec<Value> {
-    let told = sandbox.crew(&["status", "--all", "--json"]).success();
-    serde_json::from_str::<Value>(&told).unwrap()["loops"].as_array().unwrap().clone()
+    let reported = sandbox.crew(&["status", "--all", "--json"]).success();
+    serde_json::from_str::<Value>(&reported).unwrap()["loops"].as_array().unwrap().clone()
 }
 
 /// The contract of the only loop.
@@ -88,13 +92,13 @@ fn flags_override_the_projects_file_which_overrides_the_users_own() {
 fn a_variable_caps_the_cost_and_no_other_limit() {
     let sandbox = Sandbox::new().env("CREW_MAX_ITERATIONS", "3").env("CREW_MAX_COST", "2.50");
     user(&sandbox, "[loop]\nmax_cost = 4.0\n");
-    let told = start(&sandbox, "\"Build it\" --verify true --max-cost 5");
+    let reported = start(&sandbox, "\"Build it\" --verify true --max-cost 5");
     let (limits, _) = contract(&sandbox);
     assert_eq!(
         [&limits["max_iterations"], &limits["max_cost_micros"]],
         [&json!(10), &json!(2_500_000)]
     );
-    assert!(told.contains("--max-cost 5.00 is ignored: CREW_MAX_COST=2.50"), "{told}");
+    assert!(reported.contains("--max-cost 5.00 is ignored: CREW_MAX_COST=2.50"), "{reported}");
 }
 
 #[test]
@@ -128,9 +132,12 @@ fn values_that_only_narrow_need_no_trust() {
         &sandbox,
         "[loop]\nmax_iterations = 3\ncompletion_promise = \"ALL DONE\"\n[wait]\nmax = \"1h\"\n",
     );
-    let told = start(&sandbox, "Build it");
-    assert!(told.contains("up to 3 iterations") && told.contains("says ALL DONE"), "{told}");
-    assert!(told.contains("/repo/.claude/crew.toml apply"), "{told}");
+    let reported = start(&sandbox, "Build it");
+    assert!(
+        reported.contains("up to 3 iterations") && reported.contains("says ALL DONE"),
+        "{reported}"
+    );
+    assert!(reported.contains("/repo/.claude/crew.toml apply"), "{reported}");
 }
 
 #[test]
@@ -138,8 +145,8 @@ fn a_project_cannot_disable_or_replace_the_users_promise() {
     let sandbox = Sandbox::new();
     let refusal = "the project's settings need trust, which no person on this machine has given";
     let assert_refused = |wanted: &str| {
-        let told = start(&sandbox, "\"Build it\" --verify false -n 1");
-        assert!(told.contains(refusal) && told.contains(wanted), "{told}");
+        let reported = start(&sandbox, "\"Build it\" --verify false -n 1");
+        assert!(reported.contains(refusal) && reported.contains(wanted), "{reported}");
         let run = ["run", "Build it", "-n", "1", "--verify", "false", "--agent-cmd", "touch x"];
         let ran = sandbox.crew(&run);
         assert_eq!(ran.code(), 1, "{ran:#?}");
@@ -160,16 +167,19 @@ fn a_project_cannot_disable_or_replace_the_users_promise() {
 fn the_no_project_option_starts_without_the_projects_file() {
     let sandbox = Sandbox::new();
     project(&sandbox, "[loop]\nmax_iterations = 3\nverify = [\"touch x\"]\n");
-    let told = start(&sandbox, "Build it --no-project");
-    assert!(told.contains("up to 10 iterations") && told.contains("nothing is checked"), "{told}");
+    let reported = start(&sandbox, "Build it --no-project");
+    assert!(
+        reported.contains("up to 10 iterations") && reported.contains("nothing is checked"),
+        "{reported}"
+    );
 }
 
 #[test]
 fn a_tasks_promise_overrides_the_settings_files() {
     let sandbox = Sandbox::new();
     project(&sandbox, "[loop]\ncompletion_promise = \"ALL DONE\"\n");
-    let told = start(&sandbox, "\"Say <promise>SHIPPED</promise> when done\"");
-    assert!(told.contains("says SHIPPED"), "{told}");
+    let reported = start(&sandbox, "\"Say <promise>SHIPPED</promise> when done\"");
+    assert!(reported.contains("says SHIPPED"), "{reported}");
 }
 
 #[test]
@@ -190,16 +200,16 @@ fn a_settings_file_written_during_a_loop_does_not_change_it() {
 fn a_broken_file_refuses_the_start_with_its_line_and_a_misspelled_key_only_warns() {
     let sandbox = Sandbox::new();
     project(&sandbox, "[loop]\nmax_iterations = \"many\"\n");
-    let told = start(&sandbox, "Build it");
+    let reported = start(&sandbox, "Build it");
     let expected = "crew.toml:2: max_iterations = \"many\": expected a whole number, such as 15";
-    assert!(told.contains(expected) && told.contains("--no-project"), "{told}");
+    assert!(reported.contains(expected) && reported.contains("--no-project"), "{reported}");
     project(&sandbox, "[loop]\nmax_iteration = 15\n");
-    let told = start(&sandbox, "Build it");
-    assert!(told.contains("crew.toml:2: unknown key `max_iteration` in [loop]"), "{told}");
+    let reported = start(&sandbox, "Build it");
+    assert!(reported.contains("crew.toml:2: unknown key `max_iteration` in [loop]"), "{reported}");
     let hidden = Sandbox::new().env("CREW_MAX_COST", "few");
-    let told = start(&hidden, "Build it");
+    let reported = start(&hidden, "Build it");
     let expected = "CREW_MAX_COST takes US dollars, such as 5.00, not `few`";
-    assert!(told.contains(expected), "{told}");
+    assert!(reported.contains(expected), "{reported}");
 }
 
 #[test]
@@ -254,16 +264,16 @@ fn config_shows_every_value_and_where_it_came_from() {
       /repo/.claude/crew.toml:3: verify (within 600s, passes with 0): cargo test
     hint: read them, then run `crew trust`
     ");
-    let told = sandbox.crew(&["config", "--json"]).success();
-    let told: Value = serde_json::from_str(&told).unwrap();
-    assert_eq!(told["schema"], 2);
-    assert_eq!(told["settings"][0]["value"], 15);
-    assert_eq!(told["settings"][0]["origin"]["line"], 2);
-    assert_eq!(told["settings"][4]["origin"]["variable"], "CREW_MAX_COST");
-    assert_eq!(told["settings"][4]["value"], 2.5);
-    assert_eq!(told["settings"][4]["unit"], "usd");
-    assert_eq!(told["checks"][0]["run"], "cargo test");
-    assert_eq!(told["untrusted"].as_array().unwrap().len(), 2);
+    let reported = sandbox.crew(&["config", "--json"]).success();
+    let reported: Value = serde_json::from_str(&reported).unwrap();
+    assert_eq!(reported["schema"], 2);
+    assert_eq!(reported["settings"][0]["value"], 15);
+    assert_eq!(reported["settings"][0]["origin"]["line"], 2);
+    assert_eq!(reported["settings"][4]["origin"]["variable"], "CREW_MAX_COST");
+    assert_eq!(reported["settings"][4]["value"], 2.5);
+    assert_eq!(reported["settings"][4]["unit"], "usd");
+    assert_eq!(reported["checks"][0]["run"], "cargo test");
+    assert_eq!(reported["untrusted"].as_array().unwrap().len(), 2);
 }
 
 #[test]
@@ -296,8 +306,8 @@ fn init_writes_and_trusts_what_it_found_and_never_overwrites_a_file() {
     ");
     let config = sandbox.crew(&["config"]);
     assert!(config.stdout.contains("pnpm test") && config.stderr.is_empty(), "{config:?}");
-    let told = start(&sandbox, "Build it");
-    assert!(told.contains("`pnpm test` pass"), "{told}");
+    let reported = start(&sandbox, "Build it");
+    assert!(reported.contains("`pnpm test` pass"), "{reported}");
     insta::assert_snapshot!(shown(&sandbox, &sandbox.crew(&["init"])), @"
     exit 1
     crew: /repo/.claude/crew.toml already exists
@@ -328,15 +338,15 @@ fn an_agent_can_write_the_file_and_cannot_trust_it() {
 #[test]
 fn verify_auto_and_the_suggestion_at_a_start_agree() {
     let sandbox = Sandbox::new();
-    let told = start(&sandbox, "Build it --verify auto");
+    let reported = start(&sandbox, "Build it --verify auto");
     assert!(
-        told.contains("--verify auto found no test command") && told.contains("hint:"),
-        "{told}"
+        reported.contains("--verify auto found no test command") && reported.contains("hint:"),
+        "{reported}"
     );
     sandbox.write("go.mod", "module x\n");
     sandbox.program("go", "true");
-    let told = start(&sandbox, "Build it");
-    assert!(told.contains("Try --verify \"go test ./...\""), "{told}");
+    let reported = start(&sandbox, "Build it");
+    assert!(reported.contains("Try --verify \"go test ./...\""), "{reported}");
     start(&sandbox, "Build it --verify auto --replace");
     let newest = &loops(&sandbox)[0];
     assert_eq!(newest["checks"][0]["run"], "go test ./...");

@@ -62,9 +62,9 @@ fn config_shows_agents_procedures_and_reactions_and_what_needs_trust() {
       /repo/.claude/crew.toml:12: gate (within 600s, passes with 0): make lint
     hint: read them, then run `crew trust`
     "#);
-    let told = sandbox.crew(&["config", "--json"]).success();
-    let told: Value = serde_json::from_str(&told).unwrap();
-    let values = told["settings"].as_array().unwrap();
+    let reported = sandbox.crew(&["config", "--json"]).success();
+    let reported: Value = serde_json::from_str(&reported).unwrap();
+    let values = reported["settings"].as_array().unwrap();
     let value = |key: &str| &values.iter().find(|it| it["key"] == key).unwrap()["value"];
     assert_eq!(value("on.finish"), &json!({"run": "notify", "timeout_s": 60}));
     assert_eq!(value("keep.logs"), 2_u64 << 30);
@@ -145,8 +145,8 @@ fn init_finds_the_tests_of_a_project_without_any_file_that_names_them() {
     let case = "import unittest\n\n\nclass Todo(unittest.TestCase):\n    pass\n";
     sandbox.write("tests/test_todo.py", case);
     let run = "`python3 -m unittest discover -s tests`";
-    let told = sandbox.crew(&["init"]).success();
-    assert!(told.contains(&format!("a claim must pass {run}; trusted")), "{told}");
+    let reported = sandbox.crew(&["init"]).success();
+    assert!(reported.contains(&format!("a claim must pass {run}; trusted")), "{reported}");
 }
 
 #[test]

@@ -105,9 +105,12 @@ fn in_a_terminal_a_person_is_asked_to_trust_what_was_listed() {
             terminal.type_text(answer);
             terminal.enter();
             terminal.wait_for_text(said);
-            let told = start(&sandbox, "Build it");
-            assert!(told.contains("verify (within 600s, passes with 0): touch planted"), "{told}");
-            assert_eq!(told.contains("max-iterations = 30"), answer != "y", "{told}");
+            let reported = start(&sandbox, "Build it");
+            assert!(
+                reported.contains("verify (within 600s, passes with 0): touch planted"),
+                "{reported}"
+            );
+            assert_eq!(reported.contains("max-iterations = 30"), answer != "y", "{reported}");
             project(&sandbox, WANTED);
             assert_eq!(start(&sandbox, "Build it").starts_with("loop "), answer == "y");
         }

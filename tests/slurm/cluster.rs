@@ -78,7 +78,7 @@ impl Cluster {
         }
         let idle = ["-h", "-N", "-t", "idle", "-o", "%N"];
         poll_until("both nodes are idle", || {
-            cluster.asked("sinfo", &idle).is_some_and(|told| told.lines().eq(NODES))
+            cluster.asked("sinfo", &idle).is_some_and(|shown| shown.lines().eq(NODES))
         });
         cluster
     }
@@ -122,8 +122,8 @@ impl Cluster {
 
     /// Every job since the cluster came up, the oldest first. Empty without a controller.
     pub(crate) fn jobs(&self) -> Vec<Job> {
-        let told = self.asked("scontrol", &["-o", "show", "job"]).unwrap_or_default();
-        let mut jobs: Vec<Job> = told.lines().filter_map(job).collect();
+        let shown = self.asked("scontrol", &["-o", "show", "job"]).unwrap_or_default();
+        let mut jobs: Vec<Job> = shown.lines().filter_map(job).collect();
         jobs.sort_by_key(|job| job.id);
         jobs
     }
@@ -154,8 +154,8 @@ impl Cluster {
     #[track_caller]
     pub(crate) fn poll_cancelled(&self, id: u64) {
         let line = format!("*** JOB {id} ON ");
-        let told = |node| fs::read_to_string(log(&self.folder, node)).unwrap_or_default();
-        poll_until("the node is told", || NODES.iter().any(|node| told(node).contains(&line)));
+        let shown = |node| fs::read_to_string(log(&self.folder, node)).unwrap_or_default();
+        poll_until("the node is told", || NODES.iter().any(|node| shown(node).contains(&line)));
     }
 
     /// kill -9 of the controller; nodes and jobs stay. What it has not saved is lost: the next one

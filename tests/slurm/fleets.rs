@@ -154,8 +154,8 @@ fn twenty_tasks_end_as_expected_and_a_killed_one_is_restarted() {
         let mut tasks: Vec<&str> = usual.iter().map(String::as_str).collect();
         tasks.extend(["blocked", "short", "rash"]);
         let night = Night::of(sandbox, &tasks, "0.2");
-        let told = night.run("slurm");
-        assert_eq!(told.code(), 13, "{told:#?}");
+        let shown = night.run("slurm");
+        assert_eq!(shown.code(), 13, "{shown:#?}");
         for task in &tasks {
             let expected = match *task {
                 "blocked" => "blocked",
@@ -188,8 +188,8 @@ fn the_tasks_of_a_lost_node_continue_at_the_other_with_their_iterations() {
         let lost = night.node_of("one");
         poll_within(LONG, "one iteration is over", || night.calls("one").len() == 2);
         cluster.lose(&lost);
-        let told = running.wait(LONG);
-        assert_eq!(told.code(), 0, "{told:#?}");
+        let shown = running.wait(LONG);
+        assert_eq!(shown.code(), 0, "{shown:#?}");
         for task in tasks {
             let work = night.work(task);
             let last = work.lines().last();
@@ -210,8 +210,8 @@ fn an_attempt_on_a_node_that_only_seems_lost_is_fenced_and_no_task_is_done_twice
         let hidden = night.node_of("hidden");
         cluster.poll_saved(cluster.jobs()[0].id);
         cluster.lose_falsely(&hidden);
-        let told = running.wait(LONG);
-        assert_eq!(told.code(), 0, "{told:#?}");
+        let shown = running.wait(LONG);
+        assert_eq!(shown.code(), 0, "{shown:#?}");
         let elsewhere: Vec<String> =
             night.calls("hidden").into_iter().filter(|call| !call.ends_with(&hidden)).collect();
         assert_eq!((elsewhere.len(), night.work("hidden").as_str()), (3, "1\n2\n3"));
@@ -303,11 +303,11 @@ fn a_job_that_meets_its_time_limit_pushes_its_work_and_the_next_one_ends_the_tas
         command.args(["fleet", "run", "tasks", "--yes", "--on", "slurm"]);
         // Two minutes: TERM comes one minute or more before.
         command.env("SBATCH_TIMELIMIT", "2");
-        let told = Running::start(command, None).wait(LONG);
-        assert_eq!(told.code(), 0, "{told:#?}");
+        let shown = Running::start(command, None).wait(LONG);
+        assert_eq!(shown.code(), 0, "{shown:#?}");
         let jobs = cluster.jobs();
         let ends: Vec<_> = jobs.iter().map(|job| (&*job.state, &*job.exit, job.restarts)).collect();
-        assert_eq!(ends, [("FAILED", "143:0", 0), ("COMPLETED", "0:0", 0)], "{told:#?}");
+        assert_eq!(ends, [("FAILED", "143:0", 0), ("COMPLETED", "0:0", 0)], "{shown:#?}");
         // What was broken off counts, and what it had done is on the branch.
         assert_eq!(night.begun("endless"), ["1", "2", "3"]);
         assert_eq!(night.work("endless"), "1\n2\n3");
@@ -327,8 +327,8 @@ fn a_fleet_runs_through_a_login_node_over_ssh() {
         let mut command = sandbox.command(sandbox.build().path());
         command.env_remove("SLURM_CONF");
         command.args(["fleet", "run", "tasks", "--yes", "--on", "slurm:login"]);
-        let told = Running::start(command, None).wait(LONG);
-        assert_eq!(told.code(), 0, "{told:#?}");
+        let shown = Running::start(command, None).wait(LONG);
+        assert_eq!(shown.code(), 0, "{shown:#?}");
         for task in ["one", "two"] {
             assert_eq!(night.work(task), "1\n2\n3", "{task}");
         }

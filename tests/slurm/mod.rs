@@ -117,8 +117,8 @@ fn goes_on(sandbox: &Sandbox, task: &str, node: &str) {
 fn a_cluster_of_two_nodes_runs_a_program_on_each() {
     with_cluster(|_, cluster| {
         assert_eq!(cluster.run("srun", &["true"]), "");
-        let told = cluster.run("srun", &["-N2", "printenv", "SLURMD_NODENAME"]);
-        assert!(told == "n1\nn2\n" || told == "n2\nn1\n", "{told}");
+        let shown = cluster.run("srun", &["-N2", "printenv", "SLURMD_NODENAME"]);
+        assert!(shown == "n1\nn2\n" || shown == "n2\nn1\n", "{shown}");
     });
 }
 
@@ -222,8 +222,8 @@ fn a_login_node_accepts_jobs_over_ssh_and_its_login_shell_finds_crew() {
         let submit = "exec bash -lc 'umask 077 && mkdir -p -- logs && exec sbatch --parsable -o logs/%j.log'";
         command.args(["-o", "BatchMode=yes", "--", "login", submit]);
         let script = b"#!/bin/sh\nexec crew fleet attempt - <<'S'\n11\nS\n".to_vec();
-        let told = Running::start(command, Some(script)).wait(DEADLINE).success();
-        let id: u64 = told.trim().parse().unwrap();
+        let shown = Running::start(command, Some(script)).wait(DEADLINE).success();
+        let id: u64 = shown.trim().parse().unwrap();
         let ended = cluster.poll_job(id, "ended", |job| job.state == "FAILED");
         assert_eq!(ended.exit, "11:0");
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;

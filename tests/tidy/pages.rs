@@ -14,9 +14,9 @@ fn the_plugin_and_the_changelog_name_the_version_of_the_crate() {
     let plugin: Value = serde_json::from_str(&read(".claude-plugin/plugin.json")).unwrap();
     assert_eq!(plugin["version"], version, "plugin.json and Cargo.toml name two versions");
     let changelog = read("CHANGELOG.md");
-    let told =
+    let shown =
         changelog.contains(&format!("\n## [{version}]")) || changelog.contains("\n## [Unreleased]");
-    assert!(told, "CHANGELOG.md has neither {version} nor Unreleased");
+    assert!(shown, "CHANGELOG.md has neither {version} nor Unreleased");
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn every_event_that_crew_answers_has_a_hook_and_every_hook_is_answered() {
 }
 
 #[test]
-fn every_command_is_known_to_the_door_and_named_in_the_help_and_the_pages() {
+fn every_command_is_handled_and_named_in_the_help_and_the_pages() {
     let files = tree();
     let in_folder = files.iter().filter_map(|file| file.path.strip_prefix("commands/"));
     let commands: BTreeSet<&str> = in_folder.map(|name| name.trim_end_matches(".md")).collect();
@@ -41,11 +41,11 @@ fn every_command_is_known_to_the_door_and_named_in_the_help_and_the_pages() {
     let laid_down = found(r#"\("commands/([a-z-]+)\.md""#, &plugin);
     assert_eq!(commands, laid_down, "commands/ (left) and what is laid down (right) differ");
     let help = read("src/report/help/client.txt");
-    let told = found(r"\n  /crew:([a-z-]+) +(?:\w|\[)", &help);
-    assert_eq!(commands, told, "commands/ (left) and report/help/client.txt (right) differ");
+    let shown = found(r"\n  /crew:([a-z-]+) +(?:\w|\[)", &help);
+    assert_eq!(commands, shown, "commands/ (left) and report/help/client.txt (right) differ");
     let page = read("docs/reference/commands.md");
-    let told = found(r"(?m)^- `/crew:([a-z-]+)[ `]", &page);
-    assert_eq!(commands, told, "commands/ (left) and docs/reference/commands.md (right) differ");
+    let shown = found(r"(?m)^- `/crew:([a-z-]+)[ `]", &page);
+    assert_eq!(commands, shown, "commands/ (left) and docs/reference/commands.md (right) differ");
 }
 
 /// The verbs of `crew` that are not hidden, as its manual page lists them.
@@ -137,8 +137,8 @@ fn the_options_page_names_every_option_of_the_sessions_help() {
         "hook_event_name": "UserPromptExpansion", "command_name": "crew:help",
         "command_args": "", "prompt_id": "p",
     }));
-    let told: Value = serde_json::from_str(&asked.success()).unwrap();
-    let page = told["reason"].as_str().or(told["stopReason"].as_str()).unwrap();
+    let shown: Value = serde_json::from_str(&asked.success()).unwrap();
+    let page = shown["reason"].as_str().or(shown["stopReason"].as_str()).unwrap();
     let options = options(page);
     assert!(options.len() >= 10, "the help page names only {options:?}");
     let options_page = read("docs/reference/commands.md");

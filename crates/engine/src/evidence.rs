@@ -389,9 +389,9 @@ pub fn list_findings(evidence: &Evidence) -> Vec<String> {
     if evidence.claim == ClaimResult::Accepted {
         parts.insert(0, "claim accepted".to_owned());
     }
-    let is_told =
+    let is_reported =
         matches!(evidence.claim, ClaimResult::Failure(_)) || evidence.failing().next().is_some();
-    if !is_told {
+    if !is_reported {
         parts.extend(evidence.failure.clone());
     }
     parts.extend(evidence.ended.clone());

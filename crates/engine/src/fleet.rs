@@ -346,9 +346,9 @@ mod task_tests {
         let longer = format!("{long}x");
         let refused =
             ["", "my task", "a/b", "é", "a~", "-n", ".a", "a..b", "a.", "a.lock", &longer];
-        let told: Vec<String> =
+        let shown: Vec<String> =
             refused.iter().map(|name| name.parse::<TaskId>().unwrap_err()).collect();
-        insta::assert_snapshot!(told.join("\n"), @r#"
+        insta::assert_snapshot!(shown.join("\n"), @r#"
         "" cannot be a part of a branch: it is empty
         "my task" cannot be a part of a branch: only letters from a to z, digits, `-`, `_` and `.` are allowed in it
         "a/b" cannot be a part of a branch: only letters from a to z, digits, `-`, `_` and `.` are allowed in it
@@ -364,7 +364,7 @@ mod task_tests {
     }
 
     #[test]
-    fn names_sort_as_a_person_counts() {
+    fn task_names_are_sorted_naturally() {
         let sorted = [
             "2x", "10x", "a", "a1", "a1b", "a2", "a2-9", "a2-10", "a10", "a-1", "t0", "t02", "t2",
             "t10",
@@ -455,10 +455,10 @@ mod landing_tests {
         let without_a_command =
             Refusal::Red { run: String::new(), output: "f is another".to_owned() };
         assert_eq!(without_a_command.full_reason(), "red: f is another");
-        let told_its_loop = "\n\nWith both, it is not accepted: f is another.\n\n";
-        assert!(refusal_evidence(&without_a_command, &[]).contains(told_its_loop));
-        let told = refusals.map(|it| format!("{} {}", it.can_be_settled(), it.full_reason()));
-        insta::assert_snapshot!(told.join("\n"), @"
+        let has_named_its_loop = "\n\nWith both, it is not accepted: f is another.\n\n";
+        assert!(refusal_evidence(&without_a_command, &[]).contains(has_named_its_loop));
+        let shown = refusals.map(|it| format!("{} {}", it.can_be_settled(), it.full_reason()));
+        insta::assert_snapshot!(shown.join("\n"), @"
         true conflict: a, b, c, d, e and 1 more changed on main too
         true red: `cargo test` fails on main with this work
         false tasks folder: it changes tasks/a.md, which only a person may land

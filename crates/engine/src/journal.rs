@@ -225,7 +225,7 @@ pub enum NoteKind {
     #[default]
     Plain,
     /// The user sent the agent a message.
-    Told,
+    Message,
     /// An agent got the messages that waited.
     Delivered,
     /// A wait in a session ended with the prompt for this iteration.

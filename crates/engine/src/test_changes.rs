@@ -367,7 +367,7 @@ pub fn judge_without_work(tried: &[TriedCheck], mixed: &[String], are_linked: bo
         }
     }
     if !mixed.is_empty() {
-        return WithoutWork::Failed(cannot_be_told_apart(mixed));
+        return WithoutWork::Failed(cannot_be_separated(mixed));
     }
     why_not.extend(unable.into_iter().map(unprepared_reason));
     let why = why_not.join("; ");

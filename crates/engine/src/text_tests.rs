@@ -27,7 +27,7 @@ fn a_long_line_is_truncated_between_two_words() {
 }
 
 #[test]
-fn counts_are_written_as_people_say_them() {
+fn counts_are_formatted_with_a_singular_or_plural_noun() {
     assert_eq!([1, 0u64].map(|it| count(it, "commit")), ["1 commit", "0 commits"]);
 }
 

@@ -190,8 +190,9 @@ fn shell_command(crew: &Path) -> String {
 fn user_says(subject: &Loop) -> String {
     let state = &subject.state;
     let last = state.seen().evidence().iter().flat_map(|last| &last.words);
-    let words =
-        last.chain(state.exchange().messages().iter().take(state.exchange().told())).take(TOLD);
+    let words = last
+        .chain(state.exchange().messages().iter().take(state.exchange().in_prompt()))
+        .take(TOLD);
     let lines = words.map(|words| format!("The user says: {}\n", clip_line(words, MESSAGE_CHARS)));
     lines.collect::<Vec<_>>().concat()
 }
@@ -351,8 +352,8 @@ pub fn authors_words(page: &str) -> Option<&str> {
     Some(words[..end].trim())
 }
 
-/// The page for a loop that ended or is handed over. `told` are its author's own words.
-pub fn render_handoff(page: &Page, told: &str, kind: &str, at: DateTime<Utc>) -> String {
+/// The page for a loop that ended or is handed over. `report` is its author's own text.
+pub fn render_handoff(page: &Page, report: &str, kind: &str, at: DateTime<Utc>) -> String {
     let changes = page.changes.as_ref();
     let files = changes.iter().flat_map(|changes| &changes.files).map(|file| {
         context! { kind => file.kind.kind_word(), path => file.path, yours => file.yours }
@@ -369,7 +370,7 @@ pub fn render_handoff(page: &Page, told: &str, kind: &str, at: DateTime<Utc>) ->
         branch => page.branch.as_deref().map(|name| text::safe_json(&name.into())),
         took => text::format_duration(page.awake_ms.max(1000) / 1000 * 1000),
         titles => context! { author => AUTHOR, needs => NEEDS, next => NEXT, context => CONTEXT },
-        told => lower_headings(told),
+        report => lower_headings(report),
         changed => changes.and_then(Changes::change_words),
         files => files.collect::<Vec<_>>(),
         all_files => changes.map_or(0, Changes::file_count),
@@ -379,11 +380,11 @@ pub fn render_handoff(page: &Page, told: &str, kind: &str, at: DateTime<Utc>) ->
 }
 
 /// Somebody's own words, with each heading that would pass for one of crew's a level below them.
-fn lower_headings(told: &str) -> String {
+fn lower_headings(report: &str) -> String {
     let crews = [NEEDS, NEXT, CONTEXT].map(|title| format!("## {title}"));
     let is_crews = |line: &str| crews.iter().any(|heading| heading == line.trim_end());
     let line = |line: &str| format!("{}{line}", if is_crews(line) { "#" } else { "" });
-    told.split('\n').map(line).collect::<Vec<_>>().join("\n")
+    report.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]

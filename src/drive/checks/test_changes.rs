@@ -266,7 +266,7 @@ fn look_at(snapshots: &Snapshots, subject: &Loop, commit: &str) -> Result<Baseli
     // The compiled files of Python count as well.
     let places = ignored_patterns().chain([":(glob)**/*.pyc".to_owned()]);
     let mut ignored = snapshots.ignored(&places.collect::<Vec<_>>())?;
-    outside.extend(obeyed_by_python(checkout, &ignored));
+    outside.extend(files_read_by_python(checkout, &ignored));
     ignored.retain(|path| !path.ends_with('/') && !path.ends_with("pyc"));
     let known: BTreeSet<&String> = entries.iter().map(|(_, path)| path).collect();
     for path in named.run.iter().chain(&named.tests).filter(|path| !known.contains(path)) {
@@ -439,22 +439,22 @@ fn linked_files(
 
 /// The ignored files that Python obeys before any test, or in place of a source: modules that it
 /// loads at its start, and compiled files that it does not compare with their source.
-fn obeyed_by_python(checkout: &Path, ignored: &[String]) -> Vec<String> {
+fn files_read_by_python(checkout: &Path, ignored: &[String]) -> Vec<String> {
     let folders = ignored.iter().filter(|path| path.ends_with('/')).cloned();
     let libs = folders.clone().map(|folder| folder + "lib/");
     let versions = libs.clone().flat_map(|folder| list_below(checkout, &folder));
     let versions = versions.map(|version| version + "/");
     let packages = versions.clone().map(|version| version + "site-packages/");
     let folders = folders.chain(libs).chain(versions).chain(packages);
-    let mut obeyed: Vec<String> =
+    let mut executed: Vec<String> =
         folders.flat_map(|folder| list_below(checkout, &folder)).collect();
-    obeyed.extend_from_slice(ignored);
-    obeyed.retain(|path| {
+    executed.extend_from_slice(ignored);
+    executed.retain(|path| {
         let is_compiled = path.ends_with("pyc") && !path.contains("/site-packages/");
         matches!(path.rsplit('/').next(), Some("sitecustomize.py" | "usercustomize.py"))
             || is_compiled && is_unchecked(&checkout.join(path))
     });
-    obeyed
+    executed
 }
 
 /// The paths of what is in a folder, whose path ends with `/`.

@@ -9,7 +9,7 @@ use engine::evidence::test_run::{TestMemories, TestMemory, TestRun};
 use engine::evidence::{CheckResult, Verdict};
 use engine::record::{Check, Loop, Role};
 use engine::test_changes::{
-    Baseline, BaselineResult, TriedCheck, WithoutWork, cannot_be_told_apart, check_passed,
+    Baseline, BaselineResult, TriedCheck, WithoutWork, cannot_be_separated, check_passed,
     judge_without_work,
 };
 use readers::parse::test_changes::files::inline_tests;
@@ -31,7 +31,7 @@ fn try_work(terms: ScratchTerms<'_>) -> Result<WithoutWork, String> {
                 "nothing was changed".to_owned()
             }
             [] => "nothing but tests was changed".to_owned(),
-            mixed => cannot_be_told_apart(mixed),
+            mixed => cannot_be_separated(mixed),
         }));
     }
     let files: Vec<&str> = files.iter().map(String::as_str).collect();

@@ -76,7 +76,7 @@ impl AgentRunner for ThisMachine<'_> {
         let mut watcher = Watcher {
             ledger,
             reader: agents::create_reader(&run.agent),
-            was_told: false,
+            was_reported: false,
             time: Watched::start(),
             wait: None,
             had_waited: None,
@@ -186,7 +186,7 @@ fn classify_run(
 struct Watcher<'a, 'l> {
     ledger: &'a Ledger<'l>,
     reader: OutputReader,
-    was_told: bool,
+    was_reported: bool,
     time: Watched,
     wait: Option<Waiting>,
     /// What it reported when it had only waited for long enough.
@@ -258,8 +258,8 @@ impl Watch for Watcher<'_, '_> {
         }
         // What a person asked for counts, whatever else ends the agent.
         self.had_waited = None;
-        if !self.was_told {
-            self.was_told = true;
+        if !self.was_reported {
+            self.was_reported = true;
             self.ledger.emit(&RunEvent::Stopping);
         }
         Some(if self.ledger.signals.times() > 1 { StopRequest::Kill } else { StopRequest::Now })

@@ -351,7 +351,7 @@ impl<'a> Driver<'a> {
         if signalled || open.before.state.status() == Status::Paused {
             seen.agent.process = Some(ProcessEnd::BrokenOff(ledger.signals.first()));
         }
-        seen.agent.fallback_at = relief_at(ledger, &seen.agent);
+        seen.agent.fallback_at = find_fallback_time(ledger, &seen.agent);
         let tell = |event: &RunEvent<'_>| ledger.emit(event);
         let stop = || (ledger.must_stop() && !signalled) || ledger.is_broken_off();
         let mut left = checks.look(&open, seen, usage);
@@ -443,14 +443,14 @@ fn mark_as_delivered(ledger: &mut Ledger<'_>) {
     let state = &ledger.record.state;
     let count = state.exchange().messages().len();
     let has_words = state.seen().evidence().as_ref().is_some_and(|last| !last.words.is_empty());
-    if count != state.exchange().told() || has_words {
+    if count != state.exchange().in_prompt() || has_words {
         let change = |record: &mut Loop| record.state.mark_in_prompt(count);
         ledger.write(&RecordChange::Edit(NoteKind::Delivered.into(), &change));
     }
 }
 
-/// When another agent may work, if the one that worked met a limit of its account.
-fn relief_at(ledger: &Ledger<'_>, outcome: &AgentOutcome) -> Option<DateTime<Utc>> {
+/// When another agent may work, if the one that worked reached a limit of its account.
+fn find_fallback_time(ledger: &Ledger<'_>, outcome: &AgentOutcome) -> Option<DateTime<Utc>> {
     let (record, now) = (&ledger.record, ledger.clock.now().wall);
     if !matches!(outcome.error, Some(ApiError::Transient { is_limit: true, .. })) {
         return None;

@@ -444,7 +444,7 @@ impl EventSink for Lines {
                     (state.wait().due().map_or(0, seconds), state.wait().wait_reason().as_deref());
                 format!("wait until {until}: {}", why.unwrap_or_default())
             }
-            RunEvent::ReactionFailed { why, is_told: false, .. } => format!("failed: {why}"),
+            RunEvent::ReactionFailed { why, is_reported: false, .. } => format!("failed: {why}"),
             RunEvent::Unsaved { why } => format!("unsaved: {why}"),
             RunEvent::Paused(_) => "paused".to_owned(),
             RunEvent::Finished { saved, .. } => {

@@ -162,9 +162,9 @@ impl<'a> Ledger<'a> {
         let mut first = None;
         for end in checks.react(&self.record, on, &|event| self.emit(event), &stop) {
             if end.has_failed() {
-                let (failure, is_told) = (end.end_line(), has_line && first.is_none());
+                let (failure, is_reported) = (end.end_line(), has_line && first.is_none());
                 let (run, why) = (&*end.run, &*failure);
-                self.emit(&RunEvent::ReactionFailed { on, run, why, is_told });
+                self.emit(&RunEvent::ReactionFailed { on, run, why, is_reported });
                 first.get_or_insert(failure);
             }
         }

@@ -119,11 +119,11 @@ fn a_reaction_gets_the_loop_in_its_variables_and_on_standard_input() {
     assert_eq!(ends[0].tail, "iteration_start haaaaaaa 1/10 [] unset");
     let folder = disk::real_path(scene.folder.path()).unwrap();
     assert_eq!(Path::new(scene.read_file("where").trim()), folder);
-    let told: Value = serde_json::from_str(&scene.read_file("told.json")).unwrap();
-    assert_eq!(told["schema"], 2);
-    assert_eq!(told["on"], "iteration_start");
-    assert_eq!(told["task"], "Build the todo API");
-    assert_eq!((&told["procedure"], &told["agent"]), (&json!("build"), &json!("fake")));
+    let shown: Value = serde_json::from_str(&scene.read_file("told.json")).unwrap();
+    assert_eq!(shown["schema"], 2);
+    assert_eq!(shown["on"], "iteration_start");
+    assert_eq!(shown["task"], "Build the todo API");
+    assert_eq!((&shown["procedure"], &shown["agent"]), (&json!("build"), &json!("fake")));
 }
 
 #[test]

@@ -153,7 +153,7 @@ pub fn step_run(memory: &mut RunMemory, record: &Loop, event: DriveEvent, now: M
         DriveEvent::Asked(signal, request) => {
             // Whoever ends a wait wants the iteration now.
             memory.is_typed |= record.state.status() == Status::Waiting;
-            obey(record, signal, request)
+            follow_request(record, signal, request)
         }
         DriveEvent::Looked(Some(cause)) => {
             let reason = EndReason::External { cause, hint: String::new() };
@@ -218,9 +218,12 @@ fn begin_after(what: &str) -> Vec<DriveEffect> {
     vec![DriveEffect::Change(RecordChange::Begin(what.to_owned())), DriveEffect::FollowPerson]
 }
 
-/// Obeys what was asked for between two iterations: a signal interrupts, a cancel ends, a pause
-/// pauses.
-fn obey(record: &Loop, signal: Option<EndSignal>, request: Option<ControlRequest>) -> Step {
+/// Follows a request between two iterations: a signal interrupts, a cancel ends, a pause pauses.
+fn follow_request(
+    record: &Loop,
+    signal: Option<EndSignal>,
+    request: Option<ControlRequest>,
+) -> Step {
     if let Some(signal) = signal {
         let ending = Ending::new(Outcome::Interrupted, EndReason::Signalled(signal));
         let end = DriveEffect::Change(RecordChange::End(ending));
@@ -269,7 +272,7 @@ fn hand_over(
 ) -> Vec<DriveEffect> {
     let Some(agent) = free else { return Vec::new() };
     let next = limited.first().map(|turn| FallbackAgent { agent, until: turn.at });
-    let before = record.state.work().agents().stand_in.as_ref();
+    let before = record.state.work().agents().active_fallback.as_ref();
     if before == next.as_ref() {
         return Vec::new();
     }

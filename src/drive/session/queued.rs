@@ -68,8 +68,8 @@ fn read_on(before: &Loop, hook: &Hook<'_>, queue: &mut Queue) -> bool {
 pub fn take_requests(hook: &Hook<'_>, queue: &mut Queue, iteration: u32) -> Vec<String> {
     let waiting = queue.waiting.iter_mut().filter(|text| hook.parse_queued(text).is_some());
     let taken: Vec<String> = waiting.map(std::mem::take).collect();
-    let obeyed = taken.iter().cloned().map(|command| ExecutedCommand { command, iteration });
-    queue.obeyed.extend(obeyed);
+    let executed = taken.iter().cloned().map(|command| ExecutedCommand { command, iteration });
+    queue.executed.extend(executed);
     taken
 }
 
@@ -98,7 +98,7 @@ pub fn cancel_reason(raw: &str) -> Option<&str> {
 
 /// If the command that the client now delivers was already carried out, and not revoked since,
 /// returns it and stops expecting it.
-pub fn was_obeyed(
+pub fn take_executed(
     home: &Home,
     record: &Loop,
     hook: &Hook<'_>,
@@ -107,11 +107,13 @@ pub fn was_obeyed(
 ) -> Result<Option<ExecutedCommand>> {
     let command = Some((name, raw.trim()));
     let mut queue = record.state.session().queue.clone();
-    if !queue.obeyed.is_empty() {
+    if !queue.executed.is_empty() {
         read_on(record, hook, &mut queue);
     }
-    let is_it =
-        queue.obeyed.iter().any(|obeyed| split_command(hook.client, &obeyed.command) == command);
+    let is_it = queue
+        .executed
+        .iter()
+        .any(|executed| split_command(hook.client, &executed.command) == command);
     if !is_it {
         return Ok(None);
     }
@@ -121,11 +123,11 @@ pub fn was_obeyed(
         &record.id,
         "a queued command was delivered that had been carried out",
         |record| {
-            let obeyed = &mut record.state.session_mut().queue.obeyed;
-            let at = obeyed
+            let executed = &mut record.state.session_mut().queue.executed;
+            let at = executed
                 .iter()
-                .position(|obeyed| split_command(hook.client, &obeyed.command) == command);
-            found = at.map(|at| obeyed.remove(at));
+                .position(|executed| split_command(hook.client, &executed.command) == command);
+            found = at.map(|at| executed.remove(at));
         },
     )?;
     Ok(found)
@@ -148,9 +150,9 @@ pub enum LoopIs {
     Over,
 }
 
-/// Obeys a request. In a session that never had a loop it is the user's own text, unless it names a
-/// loop.
-pub fn obey_request(home: &Home, hook: &Hook<'_>, typed: &TypedRequest) -> Result<EventResult> {
+/// Executes a request. In a session that never had a loop it is the user's own text, unless it
+/// names a loop.
+pub fn execute_request(home: &Home, hook: &Hook<'_>, typed: &TypedRequest) -> Result<EventResult> {
     let own = owned_or_last(home, hook)?.map(|own| own.id);
     let named =
         typed.named().as_ref().filter(|id| own.as_ref() == Some(*id) || store::is_there(home, id));

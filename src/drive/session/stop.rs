@@ -21,7 +21,7 @@ use engine::boundary::decide::{Decision, Hold};
 use engine::boundary::facts::{AgentFacts, AgentOutcome, ControlRequest, Facts};
 use engine::claim::{self, Claim};
 use engine::evidence::said::extract_summary;
-use engine::record::{EndReason, Ending, Loop, Outcome, SessionMemory, Status, StopMark};
+use engine::record::{EndReason, Ending, Loop, Outcome, SessionMemory, Status};
 use engine::text::text_start;
 use engine::usage::Usage;
 use engine::view::events::RunEvent;
@@ -109,7 +109,6 @@ pub fn handle_stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<Ev
     memory.without_tools = row + 1;
     memory.transcript.clone_from(hook.transcript());
     memory.transcript_bytes = hook.transcript().as_deref().map_or(0, disk::size);
-    memory.last_stop = Some(StopMark { digest, recorded_ms: 0 });
     if counts {
         memory.worked_holds = 0;
     }
@@ -120,7 +119,8 @@ pub fn handle_stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<Ev
         clock::now().wall + TimeDelta::from_std(background.within).unwrap_or_default()
     });
     let taken = queued::take_requests(hook, &mut memory.queue, open.before.iteration());
-    let closing = DriverNotes { memory, veto, turn, hold_until, lost: None };
+    let stop = Some(digest);
+    let closing = DriverNotes { memory, stop, veto, turn, hold_until, lost: None };
     let Some(recorded) = open.record_boundary(facts, closing)? else {
         return Ok(EventResult::Silent);
     };

@@ -252,7 +252,7 @@ fn vacate_tree(home: &Home, record: &Loop, owner: &Owner, is_ended: bool) -> Res
         };
         return Ok(offer.into_iter().collect());
     }
-    let attempt = if let Some(attempt) = end::obey_view(home, record)? {
+    let attempt = if let Some(attempt) = end::apply_view(home, record)? {
         attempt
     } else if owner_is_gone(home, record) {
         end::interrupt_run(home, id, gone_reason(record), LOCK_WAIT)?

@@ -66,7 +66,7 @@ pub struct RemoteResult {
     pub report: AttemptReport,
     /// The ids of the requests that the attempt has carried out.
     #[serde(default)]
-    obeyed: BTreeSet<u64>,
+    executed: BTreeSet<u64>,
     /// The record of its loop, once the attempt is over.
     pub record: Option<Box<Loop>>,
     /// The end of its loop's journal, as lines of JSON.
@@ -142,7 +142,7 @@ struct LinkState {
     away: Option<(Stopwatch, Deadline)>,
     /// The commit of the newest requests that were read.
     request: Option<String>,
-    obeyed: BTreeSet<u64>,
+    executed: BTreeSet<u64>,
     /// Requests that have not been carried out, because the loop has not begun.
     waiting: Vec<AttemptRequest>,
     loop_id: Option<LoopId>,
@@ -198,7 +198,7 @@ impl RemoteLink {
         *state = LinkState::default();
         state.refs.adopt_refs(&there);
         // No request is carried out twice.
-        state.obeyed.extend(found.iter().flat_map(|found| &found.obeyed));
+        state.executed.extend(found.iter().flat_map(|found| &found.executed));
         let _ = self.read_requests(&mut state);
         Ok(found.map(|found| found.report))
     }
@@ -213,8 +213,9 @@ impl RemoteLink {
         let found = there.iter().find(|one| one.name == *request);
         let found = found.filter(|one| state.request.as_ref() != Some(&one.id));
         if let Some(mut asked) = read_document::<Vec<AttemptRequest>>(&refs, found)? {
-            let LinkState { obeyed, waiting, .. } = &mut *state;
-            asked.retain(|request| request.number == self.number && !obeyed.contains(&request.id));
+            let LinkState { executed, waiting, .. } = &mut *state;
+            asked
+                .retain(|request| request.number == self.number && !executed.contains(&request.id));
             *waiting = asked;
             state.request = found.map(|one| one.id.clone());
         }
@@ -224,11 +225,11 @@ impl RemoteLink {
 
     /// Passes waiting requests on to the loop, once it exists.
     fn pass_on(&self, state: &mut LinkState) {
-        let LinkState { loop_id: Some(id), waiting, obeyed, .. } = state else { return };
+        let LinkState { loop_id: Some(id), waiting, executed, .. } = state else { return };
         for asked in waiting.drain(..) {
             // A loop that is over needs no requests.
             let _ = carry_out(&self.home, id, &asked.request);
-            obeyed.insert(asked.id);
+            executed.insert(asked.id);
         }
     }
 
@@ -269,7 +270,7 @@ impl RemoteLink {
             report.commit.clone().filter(|commit| has_clone && pushed.as_ref() != Some(commit));
         let document = RemoteResult {
             report,
-            obeyed: state.obeyed.clone(),
+            executed: state.executed.clone(),
             record: record.cloned().map(Box::new),
             journal: record.and_then(|record| self.render_journal(record)),
         };

@@ -110,7 +110,7 @@ mod tests {
     use crate::fleet::tasks::fixture::{A_TASK, Yard};
 
     #[test]
-    fn changes_before_the_first_look_are_seen_and_unreadable_files_are_read_again() {
+    fn changes_before_the_first_read_are_found_and_unreadable_files_are_read_again() {
         let yard = Yard::new();
         let folder = yard.path("shop/tasks");
         let arguments = FleetRunArgs { folder, ..Yard::arguments() };

@@ -247,7 +247,7 @@ mod tests {
         let cancelled = EndReason::Cancelled { by: Actor::User, reason: None };
         let asked = EndReason::AgentBlocked("which port?".to_owned());
         let silent = EndReason::AgentBlocked(String::new());
-        let told = [
+        let shown = [
             (Outcome::Blocked, asked),
             (Outcome::Blocked, silent),
             (Outcome::Blocked, refused),
@@ -260,7 +260,7 @@ mod tests {
             let reason = TaskEnding::of_loop(&Ending::new(outcome, reason)).reason;
             format!("{:?}: {reason}", reason.kind())
         });
-        insta::assert_snapshot!(told.join("\n"), @r"
+        insta::assert_snapshot!(shown.join("\n"), @r"
         Asked: which port?
         Asked: the agent said BLOCKED and gave no reason
         TestChanges: refused for a reason that only a person can change: a test was changed; a person can accept the change: crew resume

@@ -50,8 +50,8 @@ fn a_record_is_read_back_as_it_was_written() {
 #[test]
 fn a_record_of_a_newer_crew_is_refused_whatever_it_contains() {
     for rest in ["", ", \"tasks\": 7"] {
-        let told = read_error(format!("{{\"schema\": 2{rest}}}").as_bytes()).unwrap_err();
-        assert_eq!(told, "fleet.json was made by a newer crew\nhint: update crew");
+        let shown = read_error(format!("{{\"schema\": 2{rest}}}").as_bytes()).unwrap_err();
+        assert_eq!(shown, "fleet.json was made by a newer crew\nhint: update crew");
     }
 }
 
@@ -106,7 +106,7 @@ fn hostile_records_are_refused() {
         ("a state of none", change_record("/tasks/b/state", json!({"is": "root"}))),
         ("a task as a path", change_record("/tasks", json!({"../x": {}}))),
     ];
-    let told = cases.iter().map(|(name, bytes)| {
+    let shown = cases.iter().map(|(name, bytes)| {
         let why = read_error(bytes).unwrap_err();
         assert!(why.ends_with("\nhint: move it away, and crew fleet run starts again"), "{why}");
         let why = lines(&why);
@@ -114,7 +114,7 @@ fn hostile_records_are_refused() {
         let why = why.split(" at line").next().unwrap();
         format!("{name}: {why}")
     });
-    insta::assert_snapshot!("hostile_records", told.collect::<Vec<_>>().join("\n"));
+    insta::assert_snapshot!("hostile_records", shown.collect::<Vec<_>>().join("\n"));
 }
 
 /// These say nothing wrong: text that is cleaned where it is shown, and moments to come.

@@ -236,7 +236,7 @@ fn reported_work_that_is_not_fetched_or_pushed_yet_is_named() {
 }
 
 #[test]
-fn each_thing_that_a_task_waits_for_is_named() {
+fn the_reason_for_every_wait_of_a_task_is_shown() {
     let request = TaskRequest::Pause { now: false };
     let files = ["src/**", "src/tax/**"].map(str::to_owned);
     let [theirs, ours] = files;
@@ -255,7 +255,7 @@ fn each_thing_that_a_task_waits_for_is_named() {
         WaitsFor::Trouble { why },
         WaitsFor::Signal,
     ];
-    let told = all.map(|waits| {
+    let shown = all.map(|waits| {
         let mut record = a_record();
         add_task(&mut record, "a", 1, TaskState::Waiting);
         let plan = FleetPlan { waits: [(id("a"), waits)].into(), ..FleetPlan::default() };
@@ -263,7 +263,7 @@ fn each_thing_that_a_task_waits_for_is_named() {
         let status = FleetStatus::from_plan(&record, &reports, &plan, at(0).wall);
         format!("{} · {}", status.line_of(&id("a")), status.next.clone().unwrap_or_default())
     });
-    assert_snapshot!(told.join("\n"), @"
+    assert_snapshot!(shown.join("\n"), @"
     waits: starts next · 
     waits: for crew fleet run tasks --land --max-cost 50.00 · crew fleet run tasks --land --max-cost 50.00
     waits: for a slot · 

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_one_line_with_its_task_in_front() {
+    fn each_event_is_one_line_that_begins_with_its_task() {
         let (task, why) = (vat_id(), "claude:\nusage \u{1b}[2Jlimit\u{202e}".to_owned());
         let long: TaskId = "a-name-that-is-rather-long".parse().unwrap();
         let (what, none) = ("npm test 1 of 402 fails".to_owned(), String::new());

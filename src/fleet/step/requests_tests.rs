@@ -8,11 +8,11 @@ use crate::fleet::record::TaskInput;
 
 #[test]
 fn messages_and_requests_reach_a_loop_as_soon_as_it_exists() {
-    let told = TaskRecord {
+    let shown = TaskRecord {
         asked: TaskInput { messages: vec!["old".to_owned()], ..a_task().asked },
         ..a_task()
     };
-    let mut bench = Bench::new(LandingMode::No, vec![("a", told)]);
+    let mut bench = Bench::new(LandingMode::No, vec![("a", shown)]);
     bench.step(FleetEvent::Tick);
     assert_eq!(bench.task("a").asked.given, 1);
     let tell = |words: &str| FleetRequest::Tell { words: words.to_owned(), by_agent: true };
@@ -23,8 +23,8 @@ fn messages_and_requests_reach_a_loop_as_soon_as_it_exists() {
     report.phase = AttemptPhase::Preparing;
     assert_eq!(bench.step(FleetEvent::Reported(id("a"), report)).len(), 1, "no loop yet");
     let effects = bench.step(FleetEvent::Reported(id("a"), a_report(1, 0, None)));
-    let told: Vec<String> = effects.iter().map(effect).collect();
-    assert_eq!(told, ["save", "pass \"(an agent says, unchecked) new\"", "pass pause"]);
+    let shown: Vec<String> = effects.iter().map(effect).collect();
+    assert_eq!(shown, ["save", "pass \"(an agent says, unchecked) new\"", "pass pause"]);
     assert!(bench.task("a").asked.messages.is_empty());
     let effects = bench.step(FleetEvent::Requested(Some(id("a")), tell("now")));
     assert_eq!(effects.len(), 1, "{effects:?}");

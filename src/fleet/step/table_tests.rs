@@ -208,15 +208,15 @@ fn every_event_has_an_effect_in_every_state() {
                 "waits" => bench.coordination.slots = 0,
                 _ => {}
             }
-            let told: Vec<String> = bench.step(event).iter().map(effect).collect();
-            let told = told.iter().filter(|text| !text.is_empty()).map(String::as_str);
-            let told = told.collect::<Vec<_>>().join(", ");
+            let shown: Vec<String> = bench.step(event).iter().map(effect).collect();
+            let shown = shown.iter().filter(|text| !text.is_empty()).map(String::as_str);
+            let shown = shown.collect::<Vec<_>>().join(", ");
             let (before, after) = (state(&task), state(bench.task("a")));
             let is_same = after == before;
-            let result = match &*told {
+            let result = match &*shown {
                 "" | "finish" | "save" | "save, finish" if is_same => "nothing".to_owned(),
-                _ if is_same => told,
-                _ => format!("{told} → {after}"),
+                _ if is_same => shown,
+                _ => format!("{shown} → {after}"),
             };
             match groups.iter_mut().find(|(known, _)| *known == result) {
                 Some((_, names)) => names.push(event_name),

@@ -131,8 +131,8 @@ fn a_landing_sends_a_task_back_once_and_only_if_an_iteration_is_left() {
 fn a_task_stays_exhausted_until_its_limit_is_raised() {
     let exhausted = all_states().remove(11).1;
     let mut bench = Bench::new(LandingMode::No, vec![("a", exhausted)]);
-    let told = notes_of(&bench.step(ask_resume("a")));
-    insta::assert_snapshot!(told.join("\n"), @"a stays exhausted: its max-iterations is used up; hint: raise max-iterations in tasks/a.md, or under [task] in fleet.toml, then resume it");
+    let shown = notes_of(&bench.step(ask_resume("a")));
+    insta::assert_snapshot!(shown.join("\n"), @"a stays exhausted: its max-iterations is used up; hint: raise max-iterations in tasks/a.md, or under [task] in fleet.toml, then resume it");
     let mut raised = a_described("a");
     raised.task.revision = "r2".to_owned();
     raised.contract.limits.max_iterations = 20;
@@ -154,8 +154,8 @@ fn a_refusal_stays_the_reason_if_no_iteration_is_left_to_resolve_it() {
     assert_eq!(refused.reason.to_string(), "conflict: a.rs changed on main too; its loop: so");
     let all = FleetEvent::Requested(None, FleetRequest::Resume { accepts_test_changes: false });
     for event in [ask_resume("a"), all] {
-        let told = notes_of(&bench.step(event)).join("\n");
-        assert!(told.starts_with("a stays blocked: its max-iterations is used up; "), "{told}");
+        let shown = notes_of(&bench.step(event)).join("\n");
+        assert!(shown.starts_with("a stays blocked: its max-iterations is used up; "), "{shown}");
         assert_eq!(bench.task("a").ending(), Some(&refused));
     }
     let mut raised = a_described("a");
@@ -412,13 +412,13 @@ fn remote_jobs_continue_after_one_signal_and_are_not_waited_for_after_a_hangup()
         bench.record.terms.executor = "slurm".to_owned();
         bench
     };
-    let told = |effects: &[Effect]| effects.iter().map(effect).collect::<Vec<_>>().join(" ");
+    let shown = |effects: &[Effect]| effects.iter().map(effect).collect::<Vec<_>>().join(" ");
     let mut bench = remote();
-    assert_eq!(told(&bench.step(signal(1, false))).trim(), "");
-    assert_eq!(told(&bench.step(signal(2, false))).trim(), "TERM");
+    assert_eq!(shown(&bench.step(signal(1, false))).trim(), "");
+    assert_eq!(shown(&bench.step(signal(2, false))).trim(), "TERM");
     let end = a_report(1, 1, Some(AttemptEnd::Interrupted));
-    assert_eq!(told(&bench.step(FleetEvent::Reported(id("a"), end))).trim(), "save  finish");
-    assert_eq!(told(&remote().step(signal(1, true))).trim(), "finish");
+    assert_eq!(shown(&bench.step(FleetEvent::Reported(id("a"), end))).trim(), "save  finish");
+    assert_eq!(shown(&remote().step(signal(1, true))).trim(), "finish");
 }
 
 #[test]
@@ -483,13 +483,13 @@ fn work_that_was_not_fetched_does_not_land_and_is_fetched_before_the_end() {
     let mut bench = Bench::new(LandingMode::Main, vec![("a", a_running_task())]);
     let mut report = a_report(1, 1, Some(AttemptEnd::Ended(an_ending(Outcome::Completed))));
     report.commit = Some(a_commit(1));
-    let told = |effects: &[Effect]| {
+    let shown = |effects: &[Effect]| {
         effects.iter().map(effect).filter(|text| !text.is_empty()).collect::<Vec<_>>().join(", ")
     };
-    assert_eq!(told(&bench.step(FleetEvent::Reported(id("a"), report))), "save, fetch");
-    assert_eq!(told(&bench.step(FleetEvent::Tick)), "", "it is under way");
+    assert_eq!(shown(&bench.step(FleetEvent::Reported(id("a"), report))), "save, fetch");
+    assert_eq!(shown(&bench.step(FleetEvent::Tick)), "", "it is under way");
     let fetched = FleetEvent::Fetched { task: id("a"), commit: a_commit(1) };
-    assert_eq!(told(&bench.step(fetched)), "save, land");
+    assert_eq!(shown(&bench.step(fetched)), "save, land");
 }
 
 #[test]

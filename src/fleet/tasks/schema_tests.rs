@@ -157,12 +157,12 @@ fn the_reader_and_the_schema_accept_the_same_values() {
     let mut top = keys(&schema);
     top.retain(|key| !["task", "land"].contains(key));
     let verdicts = |text: &str| judge_text(&schema, text);
-    let mut told = differences(&top, line, verdicts);
+    let mut shown = differences(&top, line, verdicts);
     let land = keys(&schema["properties"]["land"]);
-    told += &differences(&land, |key, value| format!("[land]\n{key} = {value}\n"), verdicts);
+    shown += &differences(&land, |key, value| format!("[land]\n{key} = {value}\n"), verdicts);
     let front = keys(&schema["definitions"]["front-matter"]);
-    told += &differences(&front, line, |text: &str| front_verdicts(&schema, text));
-    insta::assert_snapshot!(told, @r"
+    shown += &differences(&front, line, |text: &str| front_verdicts(&schema, text));
+    insta::assert_snapshot!(shown, @r"
     base = -1: only the schema
     name = -1: only the schema
     setup-timeout = '0s': only the schema

@@ -123,8 +123,8 @@ impl Soak {
         let turn = self.turn();
         self.stopping(turn).send().assert_silent();
         self.new_session();
-        let told = self.event("SessionStart").with("source", "clear").send();
-        assert!(told.line().contains(&self.id()) && !told.goes_on(), "{told:#?}");
+        let shown = self.event("SessionStart").with("source", "clear").send();
+        assert!(shown.line().contains(&self.id()) && !shown.goes_on(), "{shown:#?}");
         self.event("SessionStart").with("source", "clear").send().assert_silent();
         self.stopping(turn).send().assert_silent();
         self.resume();
@@ -167,7 +167,7 @@ impl Soak {
             assert!(!goes_on || !self.model().is_over(), "{answer:#?}");
             self.model().continued += u64::from(goes_on);
         } else if state["boundaries"] != boundaries {
-            self.model().obey(Standing::Ended("cancelled"));
+            self.model().follow_request(Standing::Ended("cancelled"));
         }
         if !self.model().is_over() {
             self.model().standing = Standing::Ended("cancelled");
@@ -204,7 +204,7 @@ impl Soak {
         self.edit_view("active", false);
         let turn = self.turn();
         let answer = self.stopping(turn).send().assert_lets_go();
-        self.model().obey(Standing::Ended("cancelled"));
+        self.model().follow_request(Standing::Ended("cancelled"));
         assert!(answer.line().contains("cancelled"), "{answer:#?}");
     }
 
@@ -213,7 +213,7 @@ impl Soak {
         assert!(answer.refusal().contains("pauses when its turn ends"), "{answer:#?}");
         let turn = self.turn();
         let answer = self.stopping(turn).send().assert_lets_go();
-        self.model().obey(Standing::Paused);
+        self.model().follow_request(Standing::Paused);
         assert!(answer.line().contains("/crew:resume resumes it"), "{answer:#?}");
         self.assert_as_modelled();
         self.stopping(turn).send().assert_silent();

@@ -219,7 +219,7 @@ impl Soak {
             let mut after = self.model().clone();
             after.resume(more);
             assert!(answer.context().starts_with(&after.marker()), "{answer:#?}");
-            self.assert_told(&answer);
+            self.assert_reported(&answer);
         }
         self.model().resume(more);
     }
@@ -268,12 +268,12 @@ impl Soak {
         let turn = self.turn();
         let event = self.stopping(turn).env("CREW_CLOCK_OFFSET_MS", clock_ms.to_string());
         let answer = event.send();
-        let told = std::mem::take(&mut self.model().words);
+        let shown = std::mem::take(&mut self.model().words);
         self.model().iterate(turn);
         assert!(answer.ran.code() == 0 && answer.ran.stderr.is_empty(), "{answer:#?}");
         let Some(outcome) = self.model().standing.outcome() else {
             assert!(answer.context().starts_with(&self.model().marker()), "{answer:#?}");
-            assert!(told.iter().all(|words| answer.context().contains(words)), "{answer:#?}");
+            assert!(shown.iter().all(|words| answer.context().contains(words)), "{answer:#?}");
             self.model().continued += 1;
             return;
         };
@@ -353,12 +353,12 @@ impl Soak {
         }
         self.assert_as_modelled();
         self.past.extend(self.model.take());
-        let told = self.door.sandbox.crew(&["status", "--all", "--json"]).success();
-        let told: Value = serde_json::from_str(&told).unwrap();
-        let told = told["loops"].as_array().unwrap();
-        assert_eq!(told.len(), self.past.len());
+        let shown = self.door.sandbox.crew(&["status", "--all", "--json"]).success();
+        let shown: Value = serde_json::from_str(&shown).unwrap();
+        let shown = shown["loops"].as_array().unwrap();
+        assert_eq!(shown.len(), self.past.len());
         for model in &self.past {
-            let one = told.iter().find(|one| one["id"] == *model.id).unwrap();
+            let one = shown.iter().find(|one| one["id"] == *model.id).unwrap();
             assert_eq!(one["outcome"].as_str(), model.standing.outcome(), "{one:#}");
             assert_eq!(one["completed_iterations"], model.completed, "{one:#}");
             assert_replays(&self.door, &model.id, &self.door.record(&model.id));

@@ -126,7 +126,7 @@ impl Model {
 
     /// The service refuses this account: no iteration.
     pub(super) fn shut_out(&mut self) {
-        self.obey(Standing::Ended("blocked"));
+        self.follow_request(Standing::Ended("blocked"));
     }
 
     fn count(&mut self, failed: bool) {
@@ -171,8 +171,8 @@ impl Model {
         };
     }
 
-    /// A boundary that finds an order counts no iteration.
-    pub(super) fn obey(&mut self, standing: Standing) {
+    /// Applies a boundary that finds a request and counts no iteration.
+    pub(super) fn follow_request(&mut self, standing: Standing) {
         self.boundaries += 1;
         self.transient = 0;
         self.standing = standing;

@@ -159,10 +159,10 @@ impl Soak {
         self.model().standing = Standing::Running;
     }
 
-    /// What the user said is in the answer.
-    pub(super) fn assert_told(&mut self, answer: &Answer) {
-        let told = &self.model().words;
-        assert!(told.iter().all(|words| answer.context().contains(words)), "{answer:#?}");
+    /// Asserts that the user's message is in the answer.
+    pub(super) fn assert_reported(&mut self, answer: &Answer) {
+        let shown = &self.model().words;
+        assert!(shown.iter().all(|words| answer.context().contains(words)), "{answer:#?}");
     }
 
     /// It wakes the agent for the iteration that was cut off, or for the next.
@@ -171,8 +171,8 @@ impl Soak {
         let wakes = ran.code() == 2 && ran.stderr.starts_with(&self.model().marker());
         assert!(wakes, "no wake: {ran:#?}");
         // Messages sent during the wait go with the wake.
-        let told = std::mem::take(&mut self.model().words);
-        assert!(told.iter().all(|words| ran.stderr.contains(words)), "{told:?}: {ran:#?}");
+        let shown = std::mem::take(&mut self.model().words);
+        assert!(shown.iter().all(|words| ran.stderr.contains(words)), "{shown:?}: {ran:#?}");
     }
 
     fn await_ticket(&mut self, waiter: &Running) {

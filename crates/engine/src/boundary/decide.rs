@@ -290,8 +290,8 @@ pub fn apply_decision(judged: Judged, decision: &Decision) -> Loop {
 }
 
 #[cfg(test)]
-#[path = "decide_relief_tests.rs"]
-mod relief_tests;
+#[path = "decide_fallback_tests.rs"]
+mod fallback_tests;
 
 // After the rules: merges the record that a driver continued in memory with the changes that others
 // made to it on disk since. Counters come from memory; what a person asked for comes from disk.

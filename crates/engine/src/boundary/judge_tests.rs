@@ -406,10 +406,10 @@ fn messages_that_reached_an_agent_are_not_delivered_again() {
         (1, ProcessEnd::NotStarted("no program".to_owned()), &["left", "before", "since"]),
         (0, ProcessEnd::Skipped("not now".to_owned()), &["left", "before", "since"]),
     ];
-    for (told, process, left) in table {
+    for (shown, process, left) in table {
         let mut subject = a_loop();
         subject.state.set("words", vec!["before".to_owned(), "since".to_owned()]);
-        subject.state.set("told", told);
+        subject.state.set("in_prompt", shown);
         let words = vec!["left".to_owned()];
         subject.state.set("evidence", Some(Evidence { words, ..Evidence::default() }));
         let mut facts = facts(Claim::None);
@@ -418,9 +418,9 @@ fn messages_that_reached_an_agent_are_not_delivered_again() {
         assert_eq!(
             after.seen().evidence().as_ref().unwrap().words,
             left,
-            "{told} {:?}",
+            "{shown} {:?}",
             facts.seen.agent.process
         );
-        assert_eq!((after.exchange().messages().len(), after.exchange().told()), (0, 0));
+        assert_eq!((after.exchange().messages().len(), after.exchange().in_prompt()), (0, 0));
     }
 }

@@ -26,14 +26,14 @@ fn a_limit_is_named_when_it_is_reached_and_zero_means_no_limit() {
 #[test]
 fn a_loop_without_checks_announces_its_end_only_if_a_limit_ends_it() {
     let mut contract = a_loop().contract;
-    let told = "nothing is checked: a claim is the agent's word, and without one it runs";
+    let shown = "nothing is checked: a claim is the agent's word, and without one it runs";
     for (max_iterations, max_duration_s, end) in [
         (3, 0, " 3 times and ends exhausted"),
         (0, 60, " to its limit and ends exhausted"),
         (0, 0, " without a limit"),
     ] {
         contract.limits = Limits { max_iterations, max_duration_s, ..contract.limits };
-        assert_eq!(without_checks(&contract), format!("{told}{end}"));
+        assert_eq!(without_checks(&contract), format!("{shown}{end}"));
     }
 }
 
@@ -273,9 +273,9 @@ fn the_time_left_is_compared_with_the_length_of_iterations_and_not_of_waits() {
         subject.state.set("awake_ms", awake_ms);
         subject.earlier.sum_ms = 2 * each_ms;
         subject.elapsed_ms = vec![each_ms; 2];
-        let told =
+        let shown =
             expected.map(|left| format!("{left} is left: treat this as the last iteration."));
-        assert_eq!(last_iteration_note(&subject), told, "{awake_ms} {each_ms}");
+        assert_eq!(last_iteration_note(&subject), shown, "{awake_ms} {each_ms}");
     }
 }
 
@@ -286,13 +286,13 @@ fn tokens_without_a_price_are_shown_once_with_their_limit() {
         "usage",
         Usage::without_price(Some(Tokens { input: 2_000, ..Tokens::default() }), "m"),
     );
-    let told = |subject: &Loop| cost_and_tokens(subject).unwrap();
-    assert_eq!(told(&subject), "2k tokens of m, of unknown price");
+    let shown = |subject: &Loop| cost_and_tokens(subject).unwrap();
+    assert_eq!(shown(&subject), "2k tokens of m, of unknown price");
     subject.contract.limits.max_tokens = 500_000;
-    assert_eq!(told(&subject), "2k of 500k tokens");
+    assert_eq!(shown(&subject), "2k of 500k tokens");
     subject.state.set("usage.lost", true);
-    assert_eq!(told(&subject), "at least 2k of 500k tokens");
+    assert_eq!(shown(&subject), "at least 2k of 500k tokens");
     subject.state.set("usage.lost", false);
     subject.state.set("usage.cost", Money::from_micros(10_000));
-    assert_eq!(told(&subject), "$0.01 and 2k tokens of m, of unknown price, 2k of 500k tokens");
+    assert_eq!(shown(&subject), "$0.01 and 2k tokens of m, of unknown price, 2k of 500k tokens");
 }

@@ -161,7 +161,7 @@ proptest! {
 }
 
 #[test]
-fn each_pair_of_limits_has_one_that_counts() {
+fn of_any_two_limits_exactly_one_applies() {
     let after = |second: MetLimit, now: u32| {
         let window =
             RateWindow::after_limit(Some(closed()), account("claude", None), second, at(now).wall);
@@ -220,7 +220,7 @@ fn only_an_iteration_that_began_after_the_limit_disproves_it_and_the_others_retu
 }
 
 #[test]
-fn a_flood_of_loops_forgets_the_oldest_turns() {
+fn the_oldest_turns_are_forgotten_once_there_are_too_many() {
     let mut window = closed();
     for by in 2..1500 {
         window.take_turn(&id(by), at(200).wall);

@@ -30,7 +30,7 @@ fn terse(tests: &str) -> TestRun {
     run
 }
 
-fn told(runs: &[TestRun]) -> String {
+fn shown(runs: &[TestRun]) -> String {
     let (last, earlier) = runs.split_last().unwrap();
     let memory = earlier.iter().fold(None, |memory: Option<TestMemory>, run| {
         Some(TestMemory::after_run(memory.as_ref(), run))
@@ -44,18 +44,18 @@ fn told(runs: &[TestRun]) -> String {
 #[test]
 fn a_test_run_is_compared_with_the_previous_one_and_with_the_first() {
     let lines = [
-        told(&[run("+a +b")]),
-        told(&[run("+a -b -c"), run("+a +b -c")]),
-        told(&[run("+a +b"), run("-a -b")]),
-        told(&[run("-a"), run("-a"), run("-a")]),
-        told(&[run("-a -b"), run("-a"), run("-a")]),
-        told(&[run("+a +b +c +d +e +f"), run("+a")]),
-        told(&[run("+a +b +c"), run("+a +c ?b"), run("+a ?b ?c")]),
-        told(&[run("+a +b"), run("+a +renamed")]),
-        told(&[terse("+a -b"), terse("+a +b")]),
-        told(&[terse("+a +b"), terse("+a -b")]),
-        told(&[terse("+a +b"), terse("+a")]),
-        told(&[run("?a"), run("?a"), run("+a")]),
+        shown(&[run("+a +b")]),
+        shown(&[run("+a -b -c"), run("+a +b -c")]),
+        shown(&[run("+a +b"), run("-a -b")]),
+        shown(&[run("-a"), run("-a"), run("-a")]),
+        shown(&[run("-a -b"), run("-a"), run("-a")]),
+        shown(&[run("+a +b +c +d +e +f"), run("+a")]),
+        shown(&[run("+a +b +c"), run("+a +c ?b"), run("+a ?b ?c")]),
+        shown(&[run("+a +b"), run("+a +renamed")]),
+        shown(&[terse("+a -b"), terse("+a +b")]),
+        shown(&[terse("+a +b"), terse("+a -b")]),
+        shown(&[terse("+a +b"), terse("+a")]),
+        shown(&[run("?a"), run("?a"), run("+a")]),
     ];
     assert_snapshot!(lines.join("\n"), @"
 
@@ -77,7 +77,7 @@ fn a_test_run_is_compared_with_the_previous_one_and_with_the_first() {
 fn a_run_that_failed_to_load_or_was_filtered_removes_no_test() {
     let first = run("+a +b");
     for now in [TestRun { errors: 1, ..run("+a") }, TestRun { filtered: 1, ..run("+a") }] {
-        assert_eq!(told(&[first.clone(), now]), "");
+        assert_eq!(shown(&[first.clone(), now]), "");
     }
 }
 

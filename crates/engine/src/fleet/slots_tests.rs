@@ -105,7 +105,7 @@ fn a_ticket_is_parsed_from_its_name_and_any_other_name_is_rejected() {
 }
 
 #[test]
-fn a_machine_gets_as_many_slots_as_its_scarcest_resource_allows_which_is_named() {
+fn the_scarcest_resource_of_a_machine_determines_its_slots_and_is_named() {
     let gigabyte = 1_000_000_000;
     let cases = [
         (1, None, 1, "1 slot: the least, with 1 core"),

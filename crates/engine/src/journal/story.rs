@@ -69,7 +69,6 @@ pub enum StoryEvent {
         limits: Option<Limits>,
     },
     /// A message of the user to the agent.
-    #[serde(rename = "told")]
     Message { words: String },
     /// For information.
     Noted {
@@ -170,7 +169,7 @@ impl Story {
                     self.drivers.push(reached, by.clone());
                 }
                 match state.exchange().messages().last() {
-                    Some(words) if kind == NoteKind::Told => {
+                    Some(words) if kind == NoteKind::Message => {
                         StoryEvent::Message { words: words.clone() }
                     }
                     _ => StoryEvent::Changed { what, about: kind, by, limits },

@@ -77,11 +77,11 @@ fn a_check_that_turned_red_is_named_with_what_changed_since_it_was_green() {
         (true, &[step("", Some(Failed))]),
         (true, &[refused, step("b", Some(Failed))]),
     ];
-    let told = table.map(|(green_before, steps)| {
+    let shown = table.map(|(green_before, steps)| {
         let found = find_regressions(&story(green_before, steps));
         found.iter().map(Regression::regression_words).collect::<Vec<_>>().join("; ")
     });
-    insta::assert_snapshot!(told.join("\n"), @"
+    insta::assert_snapshot!(shown.join("\n"), @"
     `cargo test` passed after iteration 1 and has failed since iteration 3; changed in between: b, c
     `cargo test` passed before iteration 1 and has failed since iteration 1, which changed a, b, c, d, e and 2 more
 

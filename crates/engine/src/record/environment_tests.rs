@@ -51,7 +51,7 @@ fn each_variable_is_passed_dropped_put_back_or_refused() {
         now.insert(name, value);
         kept.compare(&now, &foreign(), bare)
     };
-    let told = |name: &str, value: &str| {
+    let shown = |name: &str, value: &str| {
         let plan = changed(name.into(), value.into());
         let Plan { dropped, replaced, new, changed, missing } = plan;
         format!("{dropped:?} {replaced:?} {new:?} {changed:?} {missing:?}")
@@ -71,7 +71,7 @@ fn each_variable_is_passed_dropped_put_back_or_refused() {
         ("OLDPWD", "/repo", r#"["OLDPWD"] [] [] [] []"#),
     ];
     for (name, value, expected) in table {
-        assert_eq!(told(name, value), expected, "{name}={value}");
+        assert_eq!(shown(name, value), expected, "{name}={value}");
     }
     let odd = OsString::from_vec(b"\xff".to_vec());
     assert_eq!(changed(odd.clone(), "x".into()).dropped, std::slice::from_ref(&odd));
@@ -175,8 +175,8 @@ proptest! {
         }
         // A variable that did not change is passed.
         for (name, value) in now.iter().filter(|(name, value)| start.get(*name) == Some(*value)) {
-            let is_told = name.to_str().is_some_and(|name| !foreign().own.contains(&name));
-            prop_assert_eq!(passed.contains_key(name), is_told, "{:?}={:?}", name, value);
+            let is_reported = name.to_str().is_some_and(|name| !foreign().own.contains(&name));
+            prop_assert_eq!(passed.contains_key(name), is_reported, "{:?}={:?}", name, value);
         }
     }
 }

@@ -144,7 +144,7 @@ fn take(step: Step, record: &mut Loop, now: Moment) {
 fn keeps_its_rules(record: &Loop) -> Result<(), TestCaseError> {
     prop_assert_eq!(record.check_rules(), Ok(()));
     let state = &record.state;
-    prop_assert!(state.exchange().told() <= state.exchange().messages().len());
+    prop_assert!(state.exchange().in_prompt() <= state.exchange().messages().len());
     prop_assert!(
         state.wait().due().is_none() || matches!(state.status(), Status::Running | Status::Waiting)
     );

@@ -35,9 +35,9 @@ pub struct AgentShare {
 /// What a loop with fallbacks remembers of its agents.
 #[derive(Getters, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentMemory {
-    /// `None` while the first one works.
-    pub stand_in: Option<FallbackAgent>,
-    /// The fallbacks that cannot work, because only a person can change why.
+    /// The fallback that works now; `None` while the first agent works.
+    pub active_fallback: Option<FallbackAgent>,
+    /// The fallbacks that cannot work for a reason that only the user can remove.
     pub out: Vec<String>,
     /// The only agent that worked before the first share; `None` if there was none, several, or if
     /// it is unknown.
@@ -69,16 +69,16 @@ impl Loop {
         if self.driver() != Driver::Process {
             return None;
         }
-        let AgentMemory { stand_in, out, .. } = self.state.work().agents();
-        let fallback = stand_in.as_ref().filter(|fallback| !out.contains(&fallback.agent));
+        let AgentMemory { active_fallback, out, .. } = self.state.work().agents();
+        let fallback = active_fallback.as_ref().filter(|fallback| !out.contains(&fallback.agent));
         let agent = fallback.and_then(|one| run.fallback.iter().find(|by| by.name == one.agent));
         Some(agent.unwrap_or(&run.agent))
     }
 
     /// Who works in place of the first agent.
     pub fn working_fallback(&self) -> Option<&FallbackAgent> {
-        let stand_in = self.state.work().agents().stand_in.as_ref()?;
-        if self.worker()?.name == stand_in.agent { Some(stand_in) } else { None }
+        let active_fallback = self.state.work().agents().active_fallback.as_ref()?;
+        if self.worker()?.name == active_fallback.agent { Some(active_fallback) } else { None }
     }
 
     /// The fallback agent that is running now; an agent that waits is at a limit, too.

@@ -18,7 +18,7 @@ fn with_codex() -> Loop {
 fn codex_works(subject: &mut Loop) {
     let until = at(0).wall + TimeDelta::hours(1);
     let fallback = FallbackAgent { agent: "codex".to_owned(), until };
-    subject.state.set("agents.stand_in", fallback);
+    subject.state.set("agents.active_fallback", fallback);
 }
 
 #[test]
@@ -28,8 +28,8 @@ fn the_first_agent_works_unless_a_fallback_replaces_it() {
     assert_eq!(name(&subject), "claude");
     codex_works(&mut subject);
     assert_eq!(name(&subject), "codex");
-    let told = subject.fallback_until(at(0).wall.fixed_offset());
-    assert_eq!(told.unwrap(), "codex for claude, limited until 12:06");
+    let shown = subject.fallback_until(at(0).wall.fixed_offset());
+    assert_eq!(shown.unwrap(), "codex for claude, limited until 12:06");
     // While all are limited, none of them works.
     subject.state.set("status", Status::Waiting);
     assert_eq!(
@@ -79,7 +79,7 @@ fn each_agent_has_its_share_and_the_shares_add_up() {
     subject.state.set("owner.driver", Driver::Session);
     subject.count_use(1, Some(&used(30, 50_000)));
     subject.state.set("owner.driver", Driver::Process);
-    subject.state.set("agents.stand_in", None::<FallbackAgent>);
+    subject.state.set("agents.active_fallback", None::<FallbackAgent>);
     subject.contract.run.as_mut().unwrap().fallback.clear();
     subject.count_use(1, Some(&used(0, 10_000)));
     let expected = "claude 4 iterations, $1.20 · 310k tokens; codex 2 iterations, 90k tokens; \

@@ -76,7 +76,7 @@ fn session() -> Value {
         "tasks": ["a"], "unawaited": ["b"], "holds": 4, "worked_holds": 5,
         "queue": {
             "bytes": 6, "waiting": ["/crew:pause"],
-            "obeyed": [{ "command": "/crew:pause", "iteration": 7 }],
+            "executed": [{ "command": "/crew:pause", "iteration": 7 }],
         },
         "dialog": {
             "since": "2026-11-22T08:00:00Z", "tool": "Bash", "call": "t", "is_question": true,
@@ -134,7 +134,7 @@ fn state() -> Value {
         } }, "checked_as_found": true, "checked_after_work": true, "baseline": baseline(), "test_refusals": 1, "unrecorded": "u",
         "incurable": { "is": "checks", "of": ["i"] },
         "evidence": evidence(),
-        "usage": usage(), "words": ["w"], "told": 1,
+        "usage": usage(), "words": ["w"], "in_prompt": 1,
         "asked": [{ "iteration": 1, "question": "q", "options": ["o"] }],
         "git": git(),
         "session": session(),
@@ -177,7 +177,7 @@ fn evidence() -> Value {
 
 fn agents() -> Value {
     json!({
-        "stand_in": { "agent": "mine", "until": "2026-11-22T08:00:00Z" }, "out": ["o"],
+        "active_fallback": { "agent": "mine", "until": "2026-11-22T08:00:00Z" }, "out": ["o"],
         "alone": "mine", "shares": { "mine": { "iterations": 1, "usage": usage() } },
     })
 }
@@ -217,7 +217,7 @@ fn tests() -> Value {
 
 /// A name changed here breaks every existing record.
 #[test]
-fn the_names_in_a_record_are_these() {
+fn a_record_has_exactly_these_field_names() {
     let mut record: Loop = serde_json::from_value(every_field()).unwrap();
     record.place.branches = "in no record";
     assert_eq!(record.check_rules(), Ok(()));
@@ -230,7 +230,7 @@ fn the_names_in_a_record_are_these() {
 }
 
 #[test]
-fn the_names_in_a_journal_are_these() {
+fn a_journal_has_exactly_these_field_names() {
     let events = [
         json!({ "started": { "record": every_field() } }),
         json!({ "boundary": {
@@ -259,7 +259,7 @@ fn spelled<T: Serialize>(values: impl IntoIterator<Item = T>) -> String {
 }
 
 #[test]
-fn the_words_in_a_record_are_these() {
+fn the_values_of_a_record_are_spelled_like_this() {
     use Outcome::{Aborted, Blocked, Cancelled, Completed, Error, Exhausted, Interrupted, Stalled};
     let because = || "b".to_owned();
     let standings = [

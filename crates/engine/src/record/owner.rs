@@ -146,7 +146,7 @@ pub struct Queue {
     /// stored as an empty string.
     pub waiting: Vec<String>,
     /// Commands that were carried out before the client delivered them.
-    pub obeyed: Vec<ExecutedCommand>,
+    pub executed: Vec<ExecutedCommand>,
 }
 
 /// A queued command that was carried out.

@@ -170,7 +170,7 @@ pub struct Exchange {
     /// How many of them, oldest first, were in the prompt of the running iteration. They count as
     /// delivered unless that iteration runs again.
     #[getter(copy)]
-    told: usize,
+    in_prompt: usize,
     /// The questions that the agent had to decide itself, the newest [`ASKED_MAX`].
     asked: Vec<Question>,
 }
@@ -296,14 +296,14 @@ impl State {
         self.counts.transient_errors = 0;
         // Messages of an iteration that never reached its boundary are sent again; a session gets
         // them at once.
-        self.exchange.told = match driver {
+        self.exchange.in_prompt = match driver {
             Driver::Session => self.exchange.messages.len(),
             Driver::Process => 0,
         };
         self.end.incurable = None;
         self.end.test_refusals = 0;
         // Whoever resumes has seen to what kept an agent from its work; the first one tries first.
-        self.work.agents.stand_in = None;
+        self.work.agents.active_fallback = None;
         self.work.agents.out.clear();
         // What ended the loop is forgiven once: otherwise the first boundaries would end it again.
         if matches!(outcome, Some(Outcome::Aborted | Outcome::Stalled)) {
@@ -449,15 +449,15 @@ impl State {
 
     /// The oldest `count` messages are in the prompt of the iteration that begins.
     pub fn mark_in_prompt(&mut self, count: usize) {
-        self.exchange.told = count.min(self.exchange.messages.len());
+        self.exchange.in_prompt = count.min(self.exchange.messages.len());
     }
 
     /// Takes the messages that no agent got; all of them if none was started.
     pub fn take_messages(&mut self, was_started: bool) -> Vec<String> {
         let messages = std::mem::take(&mut self.exchange.messages);
-        let told = std::mem::take(&mut self.exchange.told);
+        let in_prompt = std::mem::take(&mut self.exchange.in_prompt);
         if was_started {
-            return messages.into_iter().skip(told).collect();
+            return messages.into_iter().skip(in_prompt).collect();
         }
         let last = self.seen.evidence.take().map(|last| last.words);
         last.into_iter().flatten().chain(messages).collect()
@@ -466,18 +466,18 @@ impl State {
     /// Puts the messages that were sent during a wait into the prompt that ends it.
     pub fn put_messages_in_prompt(&mut self) {
         match &mut self.seen.evidence {
-            Some(evidence) if self.exchange.messages.len() > self.exchange.told => {
-                let told = std::mem::take(&mut self.exchange.told);
-                evidence.words = std::mem::take(&mut self.exchange.messages).split_off(told);
+            Some(evidence) if self.exchange.messages.len() > self.exchange.in_prompt => {
+                let in_prompt = std::mem::take(&mut self.exchange.in_prompt);
+                evidence.words = std::mem::take(&mut self.exchange.messages).split_off(in_prompt);
             }
             Some(_) => {}
-            None => self.exchange.told = self.exchange.messages.len(),
+            None => self.exchange.in_prompt = self.exchange.messages.len(),
         }
     }
 
     /// Takes back the messages of a prompt that was not delivered.
     pub fn take_back_prompt(&mut self) {
-        self.exchange.told = 0;
+        self.exchange.in_prompt = 0;
         let words = self.seen.evidence.as_mut().map(|last| std::mem::take(&mut last.words));
         self.exchange.messages.splice(0..0, words.unwrap_or_default());
     }
@@ -493,12 +493,13 @@ impl State {
 impl State {
     /// Gives the work to a fallback, or back to the first agent.
     pub fn hand_to_agent(&mut self, next: Option<FallbackAgent>) {
-        let before = self.work.agents.stand_in.as_ref().map(|stand_in| &stand_in.agent);
-        if before != next.as_ref().map(|stand_in| &stand_in.agent) {
+        let before =
+            self.work.agents.active_fallback.as_ref().map(|active_fallback| &active_fallback.agent);
+        if before != next.as_ref().map(|active_fallback| &active_fallback.agent) {
             // Those were another service's.
             self.counts.transient_errors = 0;
         }
-        self.work.agents.stand_in = next;
+        self.work.agents.active_fallback = next;
     }
 
     /// Takes a fallback off the loop.

@@ -50,13 +50,13 @@ fn a_job_is_proven_when_a_test_that_passes_fails_without_it() {
         ("pass a", "pass a", "", &mixed),
         ("pass a b", "fail b", "pass a b", &mixed),
     ];
-    let told = table.map(|(control, without, again, mixed)| {
+    let shown = table.map(|(control, without, again, mixed)| {
         let some = |words: &str| (!words.is_empty()).then(|| run(words));
         let (without, again) = (some(without), some(again));
         let tried = TriedCheck { control: run(control), without, again };
         format!("{:?}", judge_without_work(&[tried], mixed, false))
     });
-    insta::assert_snapshot!(told.join("\n"), @r#"
+    insta::assert_snapshot!(shown.join("\n"), @r#"
     Proven("`t` passes, and without the work it fails in a, b")
     Proven("`t` passes, and without the work it fails in b")
     Failed("`t` is flaky: it failed (exit 1)")
@@ -84,7 +84,7 @@ fn a_check_failed_at_the_baseline_if_it_fails_twice_there_and_passes_in_between(
         ("silent pass", "silent cut", ""),
         ("silent fail", "silent fail", ""),
     ];
-    let told = table.map(|(control, found, again)| {
+    let shown = table.map(|(control, found, again)| {
         let some = |words: &str| (!words.is_empty()).then(|| run(words));
         let (without, again) = (some(found), some(again));
         format!(
@@ -105,7 +105,7 @@ fn a_check_failed_at_the_baseline_if_it_fails_twice_there_and_passes_in_between(
         panic!()
     };
     assert_eq!(why.matches("`t` failed").count(), 2, "{why}");
-    insta::assert_snapshot!(told.join("\n"), @r#"
+    insta::assert_snapshot!(shown.join("\n"), @r#"
     Failed("t")
     Unknown("`t` is flaky: it passed")
     Failed("t")

@@ -91,7 +91,7 @@ fn sums_saturate_and_unread_usage_is_reported() {
 }
 
 #[test]
-fn sums_are_written_as_people_say_them() {
+fn token_counts_are_formatted_as_people_write_them() {
     let tokens = [0, 950, 1_000, 123_456, 2_000_000, 2_150_000].map(tokens_text);
     assert_eq!(tokens, ["0", "950", "1k", "123k", "2M", "2.1M"]);
     let money = [0, 1_200, 10_000, 1_839_999, 1_000_000_000].map(Money::from_micros);
@@ -102,7 +102,7 @@ fn sums_are_written_as_people_say_them() {
 #[test]
 fn the_cost_of_an_agent_that_reports_no_tokens_is_shown_alone() {
     let usage = Usage { cost: Money::from_micros(2_500_000), ..Usage::default() };
-    let told = [usage.cost_text(true), usage.usage_text(true), usage.usage_text(false)];
-    assert_eq!(told, ["$2.50"; 3].map(|cost| Some(cost.to_owned())));
+    let shown = [usage.cost_text(true), usage.usage_text(true), usage.usage_text(false)];
+    assert_eq!(shown, ["$2.50"; 3].map(|cost| Some(cost.to_owned())));
     assert_eq!(Usage::default().usage_text(false), None);
 }

@@ -54,7 +54,7 @@ impl Serialize for LoopView<'_> {
         map.serialize_entry("driver", &record.driver())?;
         map.serialize_entry("agent", &run.map(|run| &run.agent.name))?;
         map.serialize_entry("fallback", &fallback)?;
-        map.serialize_entry("stand_in", &record.running_fallback())?;
+        map.serialize_entry("active_fallback", &record.running_fallback())?;
         map.serialize_entry("shares", state.work().agents().shares())?;
         map.serialize_entry("model", &run.and_then(|run| run.model.as_ref()))?;
         map.serialize_entry("agent_words", &run.map(|run| &run.words))?;
@@ -206,7 +206,7 @@ mod tests {
     use crate::fixture::a_run;
 
     #[test]
-    fn only_a_missing_task_is_named_by_its_procedure() {
+    fn a_procedure_is_shown_only_in_place_of_a_missing_task() {
         let mut run = a_run(Some("build"));
         assert_eq!(task_text(&run), "Build the todo API");
         run.contract.task.clear();

@@ -120,8 +120,8 @@ pub fn asked_for_help(record: &Loop) -> Option<&str> {
 
 /// When it ended; `None` while it is live.
 pub fn end_time(inputs: &PageInputs<'_>) -> Option<DateTime<Utc>> {
-    let told = inputs.story.ended_at();
-    (!inputs.view.record.is_live()).then(|| told.unwrap_or_else(|| inputs.view.record.last_at()))
+    let shown = inputs.story.ended_at();
+    (!inputs.view.record.is_live()).then(|| shown.unwrap_or_else(|| inputs.view.record.last_at()))
 }
 
 /// The rows of a page: what is needed and why, and the best result; for a live loop what it waits
@@ -139,7 +139,7 @@ pub fn ending_facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
         red => find_regressions(story).first().map(Regression::regression_words),
         does => doing.map(|it| format!("{}, since {}", it.doing_words(), clock_time(it.since, view.now))),
         waits_at => view.dialog.map(|it| at_dialog(it, view.now)),
-        stand_in_until => record.fallback_until(view.now),
+        fallback_until => record.fallback_until(view.now),
         asks_permissions => record.contract.run.as_ref().is_some_and(asks),
         named_limits => limits::describe_limits(&record.contract.limits),
         ..proof_values(inputs),
@@ -335,7 +335,7 @@ mod live_tests {
 
     #[test]
     fn a_dialog_is_shown_with_its_time_and_its_tool() {
-        let told = |tool: Option<&str>, is_question| {
+        let shown = |tool: Option<&str>, is_question| {
             let tool = tool.map(str::to_owned);
             let it = Dialog {
                 since: at(0).wall,

@@ -43,8 +43,8 @@ pub enum RunEvent<'a> {
     /// The loop is paused.
     Paused(&'a Loop),
     /// A user's command for a moment of the loop failed.
-    /// `is_told` says that the iteration's own line has the same reason.
-    ReactionFailed { on: LoopMoment, run: &'a str, why: &'a str, is_told: bool },
+    /// `is_reported` says that the iteration's own line has the same reason.
+    ReactionFailed { on: LoopMoment, run: &'a str, why: &'a str, is_reported: bool },
     /// crew committed the work; `branch` is `None` on a detached head.
     Committed { commit: &'a str, branch: Option<&'a str>, subject: &'a str },
     /// A commit failed.

@@ -68,7 +68,7 @@ pub fn result_facts(inputs: &PageInputs<'_>, checks: &[PageCheck]) -> Vec<Fact> 
         ignored => inputs.commits.ignored.values().sum::<u64>(),
         notes => list_notes(inputs),
         agents => record.describe_shares(),
-        told => list_messages(inputs.story),
+        messages => list_messages(inputs.story),
         ..Value::from_serialize(inputs.commits),
     };
     let view = Value::from_serialize(&inputs.view);
@@ -389,7 +389,9 @@ mod tests {
                 "begin" => {
                     let has_words =
                         state.seen().evidence().as_ref().is_some_and(|it| !it.words.is_empty());
-                    if state.exchange().told() == state.exchange().messages().len() && !has_words {
+                    if state.exchange().in_prompt() == state.exchange().messages().len()
+                        && !has_words
+                    {
                         continue;
                     }
                     state.end_wait();
@@ -414,16 +416,16 @@ mod tests {
                     state.set("status", Status::Finished);
                     Event::from_change("cancelled", &record, &record)
                 }
-                told => {
-                    state.add_messages([told.trim_start_matches("tell ").to_owned()]);
-                    Event::from_change(NoteKind::Told, &record, &record)
+                shown => {
+                    state.add_messages([shown.trim_start_matches("tell ").to_owned()]);
+                    Event::from_change(NoteKind::Message, &record, &record)
                 }
             };
             add(&record, &mut story, event);
         }
         let page = page(&record, &story, &Changes::default(), &TestMemories::new());
-        let told = page.results.into_iter().filter(|fact| fact.name == "told");
-        told.map(|fact| fact.text).collect()
+        let shown = page.results.into_iter().filter(|fact| fact.name == "message");
+        shown.map(|fact| fact.text).collect()
     }
 
     #[test]

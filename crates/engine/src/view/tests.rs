@@ -82,7 +82,7 @@ fn inputs<'a>(
 }
 
 /// The lines of a page that a reader in a hurry reads: the first, the reasons, and what to do.
-fn told(page: &Page) -> String {
+fn shown(page: &Page) -> String {
     let mut lines = vec![format!("{} · {}", page.verdict, page.remark.as_deref().unwrap_or("-"))];
     lines.extend(page.ending.iter().map(|fact| format!("{}: {}", fact.name, fact.text)));
     let steps = std::iter::once(&page.next).chain(&page.then);
@@ -156,7 +156,7 @@ fn ends() -> Vec<(Steps, Outcome, Option<Proof>, EndReason)> {
 }
 
 /// What the pages of all ends say: of loops of their own, or of the loops of a task.
-fn told_ends(fleet: Option<&TaskOfFleet>) -> String {
+fn describe_ends(fleet: Option<&TaskOfFleet>) -> String {
     let mut text = String::new();
     for (steps, outcome, proof, why) in ends() {
         let mut record = Loop { fleet: fleet.cloned(), ..a_run(None) };
@@ -178,14 +178,14 @@ fn told_ends(fleet: Option<&TaskOfFleet>) -> String {
         let resume = record.fleet_resume().unwrap_or_else(|| "crew resume haaaaaaa".to_owned());
         let tests = TestMemories::new();
         let inputs = inputs(&record, &story, &changes, &tests);
-        text += &(told(&Page::from_inputs(&PageInputs { resume: &resume, ..inputs })) + "\n");
+        text += &(shown(&Page::from_inputs(&PageInputs { resume: &resume, ..inputs })) + "\n");
     }
     text
 }
 
 #[test]
 fn every_end_names_its_verdict_its_reason_and_a_command_that_shows_something() {
-    insta::assert_snapshot!(told_ends(None), @r#"
+    insta::assert_snapshot!(describe_ends(None), @r#"
     completed after 2 iterations · proof: checked
     why: `npm test` passes; it had failed before
     $ crew diff haaaaaaa
@@ -237,7 +237,7 @@ fn every_end_names_its_verdict_its_reason_and_a_command_that_shows_something() {
 
 #[test]
 fn the_loop_of_a_task_is_answered_and_resumed_by_its_fleet() {
-    let ends = told_ends(Some(&a_task("vat")));
+    let ends = describe_ends(Some(&a_task("vat")));
     let steps: Vec<&str> =
         ends.lines().filter(|line| line.is_empty() || line.starts_with('$')).collect();
     insta::assert_snapshot!(steps.join("\n"), @r#"
@@ -348,7 +348,7 @@ fn a_live_loop_shows_how_to_stop_it_and_where_to_see_its_work() {
         let mut record = if driver == Driver::Process { a_run(None) } else { a_loop() };
         record.state.set("status", status);
         let page = page(&record, &Story::with_pick(None), &none.0, &none.1);
-        text.push_str(&told(&page));
+        text.push_str(&shown(&page));
         let _ = write!(text, "stop {:?}\n\n", page.stop);
     }
     insta::assert_snapshot!(text, @r#"
@@ -405,8 +405,8 @@ fn the_results_of_the_tests_are_shown_from_the_first_run_to_the_last() {
         let tests = TestMemories::from([("npm test".to_owned(), memory)]);
         let record = a_loop();
         let page = page(&record, &Story::with_pick(None), &Changes::default(), &tests);
-        let told = page.results.iter().find(|fact| fact.name == "tests");
-        told.map_or_else(|| "no news".to_owned(), |fact| fact.text.clone())
+        let shown = page.results.iter().find(|fact| fact.name == "tests");
+        shown.map_or_else(|| "no news".to_owned(), |fact| fact.text.clone())
     });
     insta::assert_snapshot!(lines.join("\n"), @"
     3 → 4: 1 new, 1 fixed

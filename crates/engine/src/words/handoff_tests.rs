@@ -39,8 +39,8 @@ fn a_handoff_contains_every_fact_crew_has_and_no_empty_section() {
         changes: Some(Changes::from_files(files)),
         ..a_page(&ended, &Story::with_pick(None))
     };
-    let told = "the parser is done, its tests are next";
-    assert_snapshot!(render_handoff(&page, told, "exhausted", at(60).wall), @r#"
+    let shown = "the parser is done, its tests are next";
+    assert_snapshot!(render_handoff(&page, shown, "exhausted", at(60).wall), @r#"
     ---
     type: exhausted
     timestamp: 2026-11-18T11:07:40Z
@@ -138,9 +138,9 @@ fn a_page_names_its_loop_and_is_found_by_it() {
 fn an_authors_headings_are_kept_and_cannot_be_mistaken_for_crews() {
     let subject = refused_at_its_limit();
     let page = a_page(&subject, &Story::with_pick(None));
-    let told =
+    let shown =
         "## Done\n\nThe parser.\n\n## Next steps\n\nIts tests.\n\n## Context for resume\n\nNone.";
-    let text = render_handoff(&page, told, "task", at(0).wall);
+    let text = render_handoff(&page, shown, "task", at(0).wall);
     let words = authors_words(&text).unwrap();
     assert_snapshot!(words, @"
     ## Done

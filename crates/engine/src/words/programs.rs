@@ -241,7 +241,7 @@ mod reaction_tests {
         apply_decision(judged, &decision)
     }
 
-    fn told(subject: &Loop, on: LoopMoment) -> String {
+    fn reported(subject: &Loop, on: LoopMoment) -> String {
         let variables = reaction_variables(subject, on);
         variables.iter().fold(String::new(), |mut text, (name, value)| {
             let _ = writeln!(text, "{name}={value}");
@@ -251,7 +251,7 @@ mod reaction_tests {
 
     #[test]
     fn a_reaction_to_the_end_learns_how_the_loop_ended() {
-        assert_snapshot!(told(&finished(), LoopMoment::Finish), @"
+        assert_snapshot!(reported(&finished(), LoopMoment::Finish), @"
         CREW_ON=finish
         CREW_LOOP=haaaaaaa
         CREW_ITERATION=1
@@ -282,7 +282,7 @@ mod reaction_tests {
         subject.state.set("status", Status::Waiting);
         subject.state.set("due", Some(at(3600).wall));
         subject.state.set("awaited", Some("rate limit".to_owned()));
-        assert_snapshot!(told(&subject, LoopMoment::Wait), @"
+        assert_snapshot!(reported(&subject, LoopMoment::Wait), @"
         CREW_ON=wait
         CREW_LOOP=haaaaaaa
         CREW_ITERATION=1
@@ -442,8 +442,8 @@ mod view_tests {
     #[test]
     fn a_run_is_shown_with_its_procedure_its_driver_and_no_session() {
         let shown = loop_values(&a_run(Some("build")));
-        let told = ["procedure", "driver", "sessionId"].map(|key| &shown[key]);
-        assert_eq!(told, [&json!("build"), &json!("process"), &Value::Null]);
+        let reported = ["procedure", "driver", "sessionId"].map(|key| &shown[key]);
+        assert_eq!(reported, [&json!("build"), &json!("process"), &Value::Null]);
     }
 
     #[test]

@@ -89,7 +89,7 @@ fn a_failure_is_reported_even_if_it_names_a_check_that_fails_too() {
 fn messages_that_waited_for_a_resume_are_in_its_prompt_even_before_the_first_boundary() {
     let mut subject = a_loop();
     subject.state.set("words", vec!["use tabs".to_owned(), "later".to_owned()]);
-    subject.state.set("told", 1);
+    subject.state.set("in_prompt", 1);
     let prompt = full_prompt(&subject, None, &[], crew());
     assert!(prompt.contains("The user says: use tabs\n") && !prompt.contains("later"), "{prompt}");
 }
@@ -204,9 +204,12 @@ fn the_prompt_announces_every_limit_that_is_near_and_failures_in_a_row() {
 
 #[track_caller]
 fn assert_ahead(subject: &Loop, what: &str, expected: &str) {
-    let told = ahead(subject);
-    assert!(told.starts_with(expected) && told.is_empty() == expected.is_empty(), "{what}: {told}");
-    assert!(next_prompt(subject).contains(&told), "{what}");
+    let shown = ahead(subject);
+    assert!(
+        shown.starts_with(expected) && shown.is_empty() == expected.is_empty(),
+        "{what}: {shown}"
+    );
+    assert!(next_prompt(subject).contains(&shown), "{what}");
     let goes_on = rules(subject, PromptReader::Next).contains("for the next iteration: done, left");
     let is_last = expected.contains("last iteration");
     assert_eq!(goes_on, !is_last, "{what}");

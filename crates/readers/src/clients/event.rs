@@ -204,8 +204,8 @@ pub enum Reply {
     /// Shown instead of the prompt or command; costs no model turn. Only for `Command`.
     Instead(String),
     /// A request typed as a message while the agent works was carried out. Only for `Request`.
-    Obeyed(String),
-    /// Text for the person; the client proceeds as usual. For `Stopped`, `Prompted` and
+    Executed(String),
+    /// A text for the user; the client proceeds as usual. For `Stopped`, `Prompted` and
     /// `SessionBegan`.
     Say(String),
     /// The agent's question is not put to the user; the agent reads this instead. Only for `Asked`.

@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_of_digits_is_an_iteration_and_any_other_a_loop() {
+    fn digits_are_an_iteration_and_any_other_word_is_a_loop() {
         let table = [
             ("4", Some(Iterations::One(4))),
             ("0..12", Some(Iterations::Between(0, 12))),

@@ -60,7 +60,7 @@ fn made(subject: &Loop, known: &PromptInputs<'_>, files: &str) -> String {
 }
 
 #[test]
-fn a_first_prompt_says_who_the_agent_is_the_phases_and_how_to_finish() {
+fn a_first_prompt_names_the_role_the_phases_and_how_to_finish() {
     let subject = of("build");
     let known = PromptInputs {
         git_status: Some(" M src/lib.rs\n?? notes.txt\n"),

@@ -171,7 +171,7 @@ pub fn update_queue(queue: &mut Queue, line: &str, session_id: &str) {
         return;
     }
     let text = text.map(kept_text);
-    let Queue { waiting: queue, obeyed, .. } = queue;
+    let Queue { waiting: queue, executed, .. } = queue;
     let gone = match (line.word("/operation"), text) {
         ("enqueue", text) => {
             if queue.len() < QUEUE_MAX {
@@ -181,7 +181,7 @@ pub fn update_queue(queue: &mut Queue, line: &str, session_id: &str) {
         }
         ("popAll", None) => {
             queue.clear();
-            obeyed.clear();
+            executed.clear();
             None
         }
         // This client does not say which message; only plain messages become part of a turn.
@@ -189,9 +189,9 @@ pub fn update_queue(queue: &mut Queue, line: &str, session_id: &str) {
         // A carried-out command keeps its place in the queue, without its text.
         (operation, Some(text)) => position_of(text, queue).or_else(|| {
             if operation != "dequeue"
-                && let Some(at) = obeyed.iter().position(|obeyed| obeyed.command == text)
+                && let Some(at) = executed.iter().position(|executed| executed.command == text)
             {
-                obeyed.remove(at);
+                executed.remove(at);
             }
             position_of(OTHER, queue)
         }),
@@ -244,7 +244,7 @@ pub(super) fn write_reply(name: &str, reply: &Reply) -> Output {
         Reply::Instead(text) => {
             json!({ "decision": "block", "reason": clean_text(text.trim_end()) })
         }
-        Reply::Obeyed(text) => acknowledge_request(text),
+        Reply::Executed(text) => acknowledge_request(text),
         Reply::Decide(words) => json!({
             "hookSpecificOutput": {
                 "hookEventName": name,

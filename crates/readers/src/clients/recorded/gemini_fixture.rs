@@ -78,7 +78,7 @@ fn write(name: &str, reply: &Reply) -> Output {
             "systemMessage": clean_text(line),
             "hookSpecificOutput": { "hookEventName": name, "additionalContext": prompt },
         }),
-        Reply::Instead(text) | Reply::Obeyed(text) => {
+        Reply::Instead(text) | Reply::Executed(text) => {
             json!({ "decision": "deny", "reason": clean_text(text) })
         }
         Reply::Decide(text) => panic!("this client asks through no hook: {text}"),

@@ -23,7 +23,7 @@ const COMPARERS: &str = "grep egrep fgrep rg diff cmp jq comm xmllint awk gawk m
 const MAKERS: &str = "make gmake just task npm npx pnpm yarn bun cargo tox nox invoke inv ninja ctest coverage c8 \
     nyc go gradle gradlew mvn mvnw rake doit poe hatch";
 /// Options whose value is a file that such a tool, a runner or an interpreter follows.
-const OBEYED: &str = include_str!("names/obeyed_options.txt");
+const EXECUTED: &str = include_str!("names/obeyed_options.txt");
 /// Options with which an interpreter only reads a file, or runs its argument.
 const RUNS_NO_FILE: &str = "-c -n --check -e --eval";
 /// Python modules that run a script.
@@ -313,10 +313,10 @@ impl Reader<'_> {
     /// Notes the files that a test runner is given. If one has the name of a test, the others are
     /// the sources it tests.
     fn read_given(&mut self, words: &[&str]) {
-        let obeyed = option_files(words);
+        let executed = option_files(words);
         let modules = python_modules(words);
         let given = words.iter().filter(|word| {
-            !word.starts_with('-') && !obeyed.contains(word) && !modules.contains(word)
+            !word.starts_with('-') && !executed.contains(word) && !modules.contains(word)
         });
         let given: Vec<&str> = given.copied().collect();
         let are_sources = words.iter().any(|word| is_word_of(GIVEN_SOURCES, word))
@@ -391,10 +391,10 @@ fn option_files<'a>(words: &[&'a str]) -> Vec<&'a str> {
     let mut values = Vec::new();
     for (at, word) in words.iter().enumerate() {
         let next = words.get(at + 1).copied();
-        if *word == "<" || is_word_of(OBEYED, word) {
+        if *word == "<" || is_word_of(EXECUTED, word) {
             values.extend(next);
         }
-        let assigned = word.split_once('=').filter(|(name, _)| is_word_of(OBEYED, name));
+        let assigned = word.split_once('=').filter(|(name, _)| is_word_of(EXECUTED, name));
         values.extend(assigned.map(|(_, value)| value));
         let short = word.strip_prefix('-').filter(|short| !short.starts_with('-'));
         let glued = short.and_then(|short| short.split_once(['f', 'c', 'r', 'p']));

@@ -1,4 +1,4 @@
-//! The ways out of a boundary of a run that has a fallback.
+//! What follows a boundary of a run that has a fallback.
 
 use super::*;
 use crate::boundary::judge::judge_boundary;
@@ -16,7 +16,9 @@ fn with_a_fallback() -> Loop {
 
 fn stands_in(mut subject: Loop) -> Loop {
     let until = at(7200).wall;
-    subject.state.set("agents.stand_in", Some(FallbackAgent { agent: "second".to_owned(), until }));
+    subject
+        .state
+        .set("agents.active_fallback", Some(FallbackAgent { agent: "second".to_owned(), until }));
     subject
 }
 
@@ -88,7 +90,7 @@ fn a_failing_fallback_is_retried_until_the_first_agent_is_back() {
     ];
     for (facts, back, errors, expected) in table {
         let mut subject = stands_in(with_a_fallback());
-        subject.state.set("agents.stand_in.until", at(back).wall);
+        subject.state.set("agents.active_fallback.until", at(back).wall);
         subject.state.set("transient_errors", errors);
         assert_eq!(decided(&subject, &facts), expected, "{facts:?}");
     }

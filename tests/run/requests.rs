@@ -1,5 +1,5 @@
-//! Orders that are not obeyed yet, and an order in the view: they are reported, and the stronger
-//! one wins.
+//! Requests that have not been carried out yet, and a request in the view: they are reported, and
+//! the stronger one wins.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ const WAIT: &str = "echo Waiting.; touch \"$notes/hangs\"; \
                     until test -e \"$notes/go\"; do sleep 0.02; done; echo waited >> work.txt";
 
 impl World {
-    /// Switches the loop off as a person would, by hand.
+    /// Switches the loop off by editing its view, as a user would.
     fn switch_off(&self) {
         let file: PathBuf = self.sandbox.file(".claude/branches/main/state.json");
         let mut view: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
@@ -87,10 +87,12 @@ fn a_rebuilt_record_is_reported_once() {
     assert_eq!(world.crew(&["run", "Do it"]).code(), 0);
     let id = world.id();
     std::fs::write(world.file("loop.json"), "{\"version\":2,").unwrap();
-    let told = world.crew(&["status", &id]);
-    assert_eq!(told.code(), 0, "{told:#?}");
+    let shown = world.crew(&["status", &id]);
+    assert_eq!(shown.code(), 0, "{shown:#?}");
     let begin = format!("crew: loop {id}: the record was broken (EOF");
-    assert!(told.stderr.starts_with(&begin) && told.stderr.contains("; rebuilt, the old kept as"));
+    assert!(
+        shown.stderr.starts_with(&begin) && shown.stderr.contains("; rebuilt, the old kept as")
+    );
     assert_eq!(world.crew(&["status", &id]).stderr, "");
 }
 
