@@ -20,7 +20,8 @@ const FAULTS: [&str; 8] = [
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Build {
-    /// What users get: the build that `CREW_TEST_BIN` names, or else the one beside the tests.
+    /// The build that users get: the one that `CREW_TEST_BIN` names, otherwise the one beside the
+    /// tests.
     Product,
     /// The build beside the tests, which has injectable faults and a movable clock.
     WithFaults,
@@ -43,7 +44,7 @@ impl Build {
         if self == Self::Product { &PRODUCT } else { &WITH_FAULTS }
     }
 
-    /// Fails a test that gives this build an order it ignores, and so would test nothing.
+    /// Fails a test that sets a variable this build ignores, because it would test nothing.
     #[track_caller]
     pub(crate) fn assert_obeys(self, variable: &str) {
         let is_heard = self == Self::WithFaults || !FAULTS.contains(&variable);

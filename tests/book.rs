@@ -1,6 +1,6 @@
-//! The commands of the pages, held against the crew that is built: each command and option exists,
-//! and each block of `sh` runs in a prepared repository and prints something. `sh,ignore` and
-//! `bash` are what no test can run: it takes a network, a cluster or a session.
+//! Checks the commands of the pages with the built crew: each command and option exists, and each
+//! block of `sh` runs in a prepared repository and prints something. Blocks of `sh,ignore` and
+//! `bash` are not run, because they need a network, a cluster or a session.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -11,13 +11,13 @@ use crate::fleet_page;
 use crate::sandbox::{Sandbox, checkout, poll_until};
 use crate::tidy::{File, pattern, tree};
 
-/// The blocks of code of a page with one word behind their fence.
+/// The blocks of code of a page whose fence is followed by this word.
 pub(crate) fn blocks<'page>(page: &'page str, word: &str) -> Vec<&'page str> {
     let block = pattern(&format!(r"(?ms)^```{word}\n(.*?)^```$"));
     block.captures_iter(page).map(|found| found.get(1).unwrap().as_str()).collect()
 }
 
-/// What crew is called with in a piece of shell: the words of each call.
+/// The arguments of each call of crew in a piece of shell.
 fn calls(shell: &str) -> Vec<Vec<String>> {
     let mut calls = Vec::new();
     for line in shell.replace("\\\n", " ").lines() {
@@ -40,8 +40,8 @@ fn calls(shell: &str) -> Vec<Vec<String>> {
     calls
 }
 
-/// With `--help` behind it, a call shows that its command and options exist, but not that they go
-/// together or that no word is missing: the blocks that run show that.
+/// With `--help` appended, a call shows that its command and options exist, but not that they can
+/// be combined or that no argument is missing: the blocks that run show that.
 #[test]
 fn every_command_and_option_of_a_page_exists() {
     let sandbox = Sandbox::new();
@@ -74,19 +74,19 @@ fn every_command_and_option_of_a_page_exists() {
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
 }
 
-/// What the blocks of a page find where they run.
+/// The files that the blocks of a page find.
 #[derive(PartialEq)]
 enum Files {
-    /// The shell functions of `crew demo`, and a Claude Code and a Codex from scripts.
+    /// The shell functions of `crew demo`, with scripts in place of Claude Code and Codex.
     Numbers,
-    /// A tax of 10 percent whose test wants 19, and an agent from a script.
+    /// A tax of 10 percent whose test expects 19, with a script as the agent.
     Tax,
-    /// The repository that the page on a first fleet makes.
+    /// The repository that the page on a first fleet creates.
     Shop,
-    /// The same, but a task does not say the rate, so that its agent asks.
+    /// As `Shop`, but a task does not state the rate, so its agent asks.
     ShopThatAsks,
 }
-/// Claude Code: each start fixes one fault of `numbers.sh`, and the second claims too early.
+/// A fake Claude Code: each start fixes one fault of `numbers.sh`, and the second claims too early.
 const CLAUDE: &str = r#"case "$1" in
     auth) echo '{"loggedIn":true}'; exit ;;
     --version) echo "2.1.330 (Claude Code)"; exit ;;
@@ -112,7 +112,7 @@ cat <<EVENTS
 {"type":"assistant","message":{"id":"m1","role":"assistant","model":"claude-opus-5-5","content":[{"type":"text","text":"$says"}],$usage}}
 {"type":"result","subtype":"success","is_error":false,"result":"$says","num_turns":3,$by_model}
 EVENTS"#;
-/// Codex: it fixes all at once.
+/// A fake Codex that fixes everything at once.
 const CODEX: &str = r#"case "$1" in
     login) echo "Logged in"; exit ;;
     --version) echo "codex-cli 0.169.0"; exit ;;
@@ -145,8 +145,8 @@ const NIGHT: &str = "crew run 'fix the failing tests' --verify 'sh test.sh' -q";
 const FIXED: &str = "sed -i.old 's/0.1$/0.19/' tax.py; git commit -qam Fix";
 const REMOTE: &str = "git init -q --bare ../hub.git; git remote add origin ../hub.git";
 
-/// For each page: so many blocks of `sh` run in one shell with these files, this agent and, before
-/// them, these commands. `$TOML/N` is the page's block of TOML with this number.
+/// For each page: this many blocks of `sh` run in one shell with these files, this agent and,
+/// before them, these commands. `$TOML/N` is the page's N-th block of TOML.
 const PAGES: &[(&str, usize, Files, &str, &str)] = &[
     ("concepts/proof", 2, Files::Tax, GOOD, ""),
     ("concepts/protection", 1, Files::Tax, GOOD, RUN),

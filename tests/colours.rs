@@ -1,5 +1,5 @@
-//! Colour: what has it on a terminal says the same without it, and nothing that is kept or read by
-//! a program has any.
+//! Colour: output that is coloured on a terminal has the same text without colour, and nothing that
+//! is stored or read by a program is coloured.
 
 use std::fs;
 use std::path::Path;
@@ -27,7 +27,7 @@ fn without_codes(text: &str) -> String {
     pattern("\u{1b}\\[[0-9;]*m").replace_all(text, "").into_owned()
 }
 
-/// The text without what moves on between two looks: times, and the width of their columns.
+/// The text without parts that change over time: times, and the width of their columns.
 fn timeless(text: &str) -> String {
     pattern(r" *\b(\d+[smhd]|\d\d:\d\d)\b *").replace_all(text, " TIME ").into_owned()
 }
@@ -63,7 +63,7 @@ fn every_page_has_the_same_text_with_and_without_colour() {
     }
 }
 
-/// Variables, arguments, and whether they give colour.
+/// Variables, arguments, and whether the output is then coloured.
 type Case = (&'static [(&'static str, &'static str)], &'static [&'static str], bool);
 
 #[test]
@@ -128,7 +128,7 @@ fn the_colour_option_applies_to_help_pages_and_usage_errors_too() {
     assert_eq!(sandbox.crew(&["--color", "never"]).success(), page);
 }
 
-/// Every file below a folder that holds colour.
+/// Every file below a folder that contains colour codes.
 fn coloured_files(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {

@@ -1,4 +1,4 @@
-//! What a shell offers after Tab: it asks crew, by the script that crew printed for it.
+//! The completions that a shell offers after Tab, by the script that crew printed for it.
 
 use crate::client::{Terminal, in_a_terminal, installed, say};
 use crate::fleet::{FleetWorld, ONE};
@@ -6,8 +6,8 @@ use crate::sandbox::{DEADLINE, Sandbox};
 use crate::spawned::Running;
 use crate::terminal::read_by;
 
-/// The shells, each with its options, its own file below the home, and what that file holds: a
-/// prompt that is waited for, and no text that the shell would suggest by itself.
+/// The shells, each with its options, its own file below the home, and the contents of that file: a
+/// prompt to wait for, and no suggestions of the shell's own.
 const SHELLS: [(&str, &[&str], &str, &str); 3] = [
     ("bash", &["--noprofile", "--rcfile", "../home/.bashrc"], ".bashrc", "PS1='❯ '\n"),
     ("zsh", &["-d"], ".zshrc", "PROMPT='❯ '\nautoload -U compinit && compinit -u\n"),
@@ -20,8 +20,8 @@ const SHELLS: [(&str, &[&str], &str, &str); 3] = [
     ),
 ];
 
-/// Opens a terminal with the shell of this name, whose own file also holds `more`; nothing where
-/// the shell is not installed.
+/// Opens a terminal with this shell, whose own file also contains `more`; does nothing if the shell
+/// is not installed.
 fn in_the_shell(sandbox: &Sandbox, name: &str, more: &str, scenario: impl FnOnce(&Terminal<'_>)) {
     let (_, options, file, text) = SHELLS.into_iter().find(|it| it.0 == name).unwrap();
     let Some(program) = installed(name) else {
@@ -43,7 +43,7 @@ fn in_the_shell(sandbox: &Sandbox, name: &str, more: &str, scenario: impl FnOnce
 
 const PROMPT: &str = "❯";
 
-/// Types a line and Tab, and waits until the shell has made this line of it.
+/// Types a line and Tab, and waits until the shell has completed it to this line.
 #[track_caller]
 fn completes(terminal: &Terminal<'_>, typed: &str, expected: &str) {
     let line = |screen: &str| {
@@ -57,7 +57,7 @@ fn completes(terminal: &Terminal<'_>, typed: &str, expected: &str) {
     terminal.wait_for_screen("an empty line", |screen| line(screen).is_empty());
 }
 
-/// What is offered for the last of `words`, by the script of bash.
+/// The completions of the last of `words`, by the script of bash.
 #[track_caller]
 fn offered(sandbox: &Sandbox, words: &[&str]) -> String {
     let script = "source <(crew completions bash) && complete -p crew > /dev/null\n\
@@ -73,7 +73,7 @@ fn offered(sandbox: &Sandbox, words: &[&str]) -> String {
     offered.collect::<Vec<_>>().join(" ")
 }
 
-/// A machine with one fleet of one task, whose loop is over, and the id of that.
+/// A machine with one fleet of one task, whose loop has ended, and the id of that loop.
 fn world_with_a_loop() -> (FleetWorld, String) {
     let world = FleetWorld::new(ONE).tasks(&["a"], "").ready();
     assert_eq!(world.run(&[]).code(), 0);

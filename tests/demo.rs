@@ -1,4 +1,4 @@
-//! The demos, run as a visitor would: they must end well, show what goes wrong on the way, and
+//! The demos, run as a visitor would run them: they must end well, show faults on the way, and
 //! leave nothing behind.
 
 use std::collections::BTreeSet;
@@ -11,7 +11,8 @@ use crate::client::{Terminal, in_a_terminal};
 use crate::sandbox::{DEADLINE, Sandbox, poll_until};
 use crate::spawned::Ran;
 
-/// A return after a limit is 21 s behind the one before it.
+/// The deadline of a demo of a fleet, in which a return after a limit follows the previous one
+/// after 21 s.
 const FLEET_DEADLINE: Duration = Duration::from_secs(240);
 
 /// Every path of a sandbox: its home, its temporary folder, its repository.
@@ -181,14 +182,14 @@ fn the_demo_of_a_fleet_has_a_conflict_a_failed_check_and_a_limit_and_all_of_it_l
     assert!(closing.contains("docs/guides/many-tasks.md"), "{shown}");
 }
 
-/// What needs the processes in `/proc`, or the options that `script` has on Linux.
+/// Tests that need the processes in `/proc`, or the options that `script` has on Linux.
 #[cfg(target_os = "linux")]
 mod on_linux {
     use super::*;
     use crate::sandbox::crew;
     use crate::spawned::Running;
 
-    /// Whether a process lives whose environment names this folder.
+    /// Whether a process exists whose environment names this folder.
     fn is_lived_in(folder: &Path) -> bool {
         let folder = folder.as_os_str().as_encoded_bytes();
         let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);

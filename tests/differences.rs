@@ -1,10 +1,10 @@
-//! `crew diff` on a terminal: with colours, and by the pager of the person's own git.
+//! `crew diff` on a terminal: with colours, and by the pager of the user's own git.
 
 use crate::run::World;
 use crate::sandbox::{DEADLINE, Sandbox, crew};
 use crate::spawned::Running;
 
-/// What `crew diff` shows on a terminal whose person has these settings of git.
+/// The output of `crew diff` on the terminal of a user with these git settings.
 fn diff(settings: &str, variables: &[(&str, &str)], words: &str) -> String {
     let settings_file = Sandbox::new();
     let file = settings_file.write("gitconfig", settings).display().to_string();

@@ -11,7 +11,7 @@ use crate::spawned::{Ran, Running};
 
 on_both_clients!(what_the_real_client_knows_is_reported);
 
-/// A machine without a fault: a stand-in for the client, and crew's plugin installed.
+/// A machine without a fault: a fake client, and crew's plugin installed.
 fn healthy() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.program(
@@ -31,7 +31,7 @@ fn healthy() -> Sandbox {
     sandbox
 }
 
-/// The stand-in's answers.
+/// Sets an answer of the fake client.
 fn tell(sandbox: &Sandbox, name: &str, answer: &Value) {
     let text = answer.as_str().map_or_else(|| answer.to_string(), str::to_owned);
     std::fs::write(sandbox.home().join(name), text).unwrap();
@@ -362,7 +362,7 @@ fn what_the_real_client_knows_is_reported(installed: &Installed) {
     assert_eq!(codes(), Vec::<String>::new());
 }
 
-/// A stand-in for srun that runs its command here, as on the node `n9`.
+/// A fake srun that runs its command here, as on the node `n9`.
 const SRUN: &str = r#"while [ "${1#-}" != "$1" ]; do shift; done; SLURMD_NODENAME=n9 exec "$@""#;
 
 #[test]
@@ -422,7 +422,7 @@ fn a_node_is_checked_for_the_agent_of_the_settings_or_the_named_one() {
     assert_eq!(sandbox.crew(&["doctor", "--agent", "codex"]).code(), 2);
 }
 
-/// A repository with a remote, and an agent whose service answers and has a key.
+/// A repository with a remote, and an agent with a key whose service answers.
 fn on_a_healthy_node(service: &TcpListener) -> Sandbox {
     let base = format!("http://{}", service.local_addr().unwrap());
     let sandbox =

@@ -1,5 +1,5 @@
 //! The examples of `examples/`, each run as its README says, in a copy, with a scripted agent of
-//! `tests/examples`. Only what a script has to add is added: the agent, and `--yes`, for nobody can
+//! `tests/examples`. Only what a script needs is added: the agent, and `--yes`, because nobody can
 //! be asked here.
 
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::sandbox::{Sandbox, checkout};
 use crate::spawned::Ran;
 use crate::tidy::pattern;
 
-/// A copy of an example in a repository's folder that is not one of git yet.
+/// A copy of an example in a repository's folder that is not under version control yet.
 struct Copied {
     sandbox: Sandbox,
     agent: PathBuf,
@@ -35,7 +35,7 @@ impl Copied {
         format!("--agent-cmd '{}'", self.agent.display())
     }
 
-    /// Runs what the README shows, with each `(command, options)` added.
+    /// Runs the README's commands, adding options to a command as in each `(command, options)`.
     #[track_caller]
     fn run_the_readme(&self, added: &[(&str, &str)]) -> Ran {
         let shown = blocks(&self.readme, "sh");
@@ -48,7 +48,7 @@ impl Copied {
         self.sandbox.sh(&script)
     }
 
-    /// Runs the commands in the README's sentences; returns what they print.
+    /// Runs the commands in the README's sentences; returns their output.
     #[track_caller]
     fn run_its_sentences(&self) -> String {
         let spans = pattern("`((?:crew|git) [^`]+)`");
@@ -69,7 +69,7 @@ impl Copied {
     }
 }
 
-/// That the output has these texts, one after the other.
+/// Whether the output contains these texts, one after the other.
 #[track_caller]
 fn has_in_order(output: &str, texts: &[&str]) {
     let mut rest = output;
@@ -156,7 +156,7 @@ fn a_night_run_works_in_one_iteration_and_leaves_a_notice() {
     assert!(example.run_its_sentences().contains("completed, checked"));
 }
 
-/// The example with the agent that prints Claude Code's events, or with another one.
+/// The example with the agent that prints Claude Code's events, or with another agent.
 fn night_with(agent: &str) -> Copied {
     let example = copied("night");
     let folder = example.sandbox.home().join(".config/crew");

@@ -1,5 +1,5 @@
-//! Faults that other loop tools have or had, each tried on crew's hook. `FAULTS.md` names the test
-//! of every one; here are those that no other test covers. The test process is the client.
+//! Faults of other loop tools, each tried with crew's hook. `FAULTS.md` names the test of every
+//! fault; here are those that no other test covers. The test process is the client.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -54,7 +54,7 @@ impl Client {
                "last_assistant_message": words})
     }
 
-    /// The agent stops after these words; whether it is asked to go on.
+    /// Sends a stop of the agent after these words; returns whether it has to continue.
     #[track_caller]
     pub(crate) fn goes_on(&self, words: &str) -> bool {
         !context(&self.send(Self::stopping(words))).is_empty()

@@ -1,4 +1,4 @@
-//! The pages on a first fleet and on many tasks, held against the crew that is built.
+//! Checks the pages on a first fleet and on many tasks with the built crew.
 
 use crate::book::blocks;
 use crate::sandbox::Sandbox;
@@ -7,7 +7,7 @@ use crate::tidy::pattern;
 pub(crate) const PAGE: &str = include_str!("../docs/start/first-fleet.md");
 const GUIDE: &str = include_str!("../docs/guides/many-tasks.md");
 
-/// Does the tasks of the pages; asks if one does not say what it needs.
+/// Does the tasks of the pages; asks if one does not state what it needs.
 pub(crate) const AGENT: &str = r#"prompt=$(cat)
 case $prompt in
     *'shell function vat'*)

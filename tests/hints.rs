@@ -1,5 +1,5 @@
-//! The way out that an error names: every command in a hint is typed, in the state in which the
-//! hint was given, and prints something.
+//! The remedy that an error names: every command in a hint is typed, in the state in which the hint
+//! was given, and prints something.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ fn commands(hint: &str, id: &str) -> Vec<String> {
         .collect()
 }
 
-/// What can follow `crew`.
+/// The words that can follow `crew`.
 fn verbs() -> BTreeSet<String> {
     let (_, verbs) = include_str!("../src/cli.rs").split_once("pub enum Verb {").unwrap();
     let verbs = verbs.split("\n}\n").next().unwrap();
@@ -38,8 +38,8 @@ fn verbs() -> BTreeSet<String> {
     names.chain(["--help".to_owned()]).collect()
 }
 
-/// Types each line, which is refused, and then what its hint proposes. Returns how many commands
-/// that were.
+/// Types each line, which is refused, and then the commands that its hint proposes. Returns the
+/// number of these commands.
 #[track_caller]
 fn proposed(sandbox: &Sandbox, id: &str, lines: &[&str]) -> usize {
     sandbox.put_crew_on_the_path();

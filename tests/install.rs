@@ -16,9 +16,9 @@ on_both_clients!(
     a_checkout_without_a_binary_explains_how_to_build_it,
 );
 
-/// What the client keeps of its own, whatever it is asked to forget: its settings (emptied), its
-/// lists (emptied), its copy of the plugin (marked as orphaned), and the traces of the sessions it
-/// ran.
+/// The files that the client keeps of its own, whatever it is asked to forget: its settings
+/// (emptied), its lists (emptied), its copy of the plugin (marked as orphaned), and the traces of
+/// the sessions it ran.
 const CLIENT_KEEPS: [&str; 13] = [
     ".claude.json",
     ".claude/.last-cleanup",
@@ -135,7 +135,8 @@ fn a_plugin_installed_over_an_older_one_runs_and_can_be_uninstalled(installed: &
     assert!(said.contains("is not installed here"), "{said}");
 }
 
-/// The home holds what it held, the records, and what the client keeps; and nothing names crew.
+/// Asserts that the home contains its original files, the records, and what the client keeps; and
+/// nothing names crew.
 #[track_caller]
 fn assert_left_as(sandbox: &Sandbox, before: &BTreeSet<String>) {
     let after = files(&sandbox.home());

@@ -1,4 +1,4 @@
-//! What interrupts a loop without ending it, or ends it so that it can be resumed: limits of the
+//! Interruptions that do not end a loop, or end it so that it can be resumed: limits of the
 //! service, work in the background, Esc, a compaction, the end of the session.
 
 use serde_json::{Value, json};

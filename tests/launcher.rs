@@ -1,4 +1,4 @@
-//! The launcher of a checkout that is used as a plugin: it finds the binary, and says so if there
+//! The launcher of a checkout that is used as a plugin: it finds the binary, or reports that there
 //! is none, without blocking the client.
 
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::sandbox::{DEADLINE, Sandbox, checkout, crew, write_executable};
 use crate::spawned::Running;
 
-/// The end of what the launcher says without a binary.
+/// The end of the launcher's message without a binary.
 const WAYS_TO_INSTALL: &str =
     "Install it: npm install -g crew-loop. In a checkout: cargo build --release";
 

@@ -1,4 +1,4 @@
-//! Whole loops in the real client: what the agent is asked, how often, and how it ends.
+//! Whole loops in the real client: the agent's prompts, their number, and how the loop ends.
 
 use serde_json::{Value, json};
 

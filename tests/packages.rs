@@ -17,7 +17,7 @@ on_both_clients!(
     from_a_marketplace_a_loop_runs_with_the_binary_in_local_bin,
 );
 
-/// An agent that claims too early, and is right the second time.
+/// An agent that claims too early, and correctly the second time.
 fn replies() -> Api {
     let claim = "It is there.\n<promise>COMPLETE</promise>";
     Api::scripted([

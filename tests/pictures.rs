@@ -1,5 +1,5 @@
 //! The pictures in `docs/pictures`: real runs, drawn from what a terminal gets. Times and ids are
-//! masked, so that a run today draws what one a year ago drew. `just pictures` draws them again.
+//! masked, so that every run draws the same picture. `just pictures` draws them again.
 
 use anstyle_svg::Term;
 use chrono::{TimeDelta, Utc};
@@ -16,8 +16,8 @@ use crate::tidy::pattern;
 
 /// The columns of every picture.
 const COLUMNS: u16 = 92;
-/// The classes of a drawing that have a colour: its name on a dark and on a light ground. No other
-/// colour can be read on both.
+/// The classes of a drawing that have a colour, each with its name on a dark and on a light
+/// background. No other colour is readable on both.
 const COLOURS: [(&str, &str, &str); 5] = [
     ("fg", "#e6edf3", "#1f2328"),
     ("bg", "#0d1117", "#f6f8fa"),
@@ -50,7 +50,7 @@ fn drawn(screen: &str) -> String {
     svg.replace(".dimmed { opacity: 0.4; }", ".dimmed { opacity: 0.65; }")
 }
 
-/// Holds a screen against its picture, or draws it with `CREW_PICTURES=1`.
+/// Compares a screen with its picture, or draws the picture with `CREW_PICTURES=1`.
 #[track_caller]
 fn compare(name: &str, screen: &str) {
     let lines: Vec<&str> = screen.trim_matches('\n').lines().map(str::trim_end).collect();
@@ -79,7 +79,7 @@ fn in_turn(text: &str, regex: &str, same: &[&str]) -> String {
     pattern(regex).replace_all(text, |_: &regex::Captures<'_>| *same.next().unwrap()).into_owned()
 }
 
-/// The text with its commits renamed, in the order in which they are first named.
+/// The text with its commits renamed, in the order of their first occurrence.
 fn with_other_commits(text: &str) -> String {
     let names = ["4f2c9d1", "b81e6a0", "07e3c5d", "9ad2f48"];
     let mut known: Vec<String> = Vec::new();
@@ -93,7 +93,7 @@ fn with_other_commits(text: &str) -> String {
     pattern(r"\b[0-9a-f]{7}\b").replace_all(text, rename).into_owned()
 }
 
-/// What a person sees who types this at a terminal, with the line that was typed.
+/// The screen of a user who types this at a terminal, with the typed line.
 fn typed(sandbox: &Sandbox, words: &str) -> String {
     let run = format!("stty cols {COLUMNS}; '{}' {words}", crew().display());
     let mut terminal = sandbox.command("script");
@@ -183,7 +183,7 @@ fn the_closing_page_picture_shows_real_output() {
     compare("closing-page", &with_other_commits(&masked(&page, &masks)));
 }
 
-/// The page is drawn by a browser, with the fonts of its machine: only `just pictures` draws it.
+/// A browser draws the page, with the fonts of its machine: only `just pictures` draws it.
 #[test]
 #[ignore = "long"]
 fn the_story_picture_shows_real_output() {

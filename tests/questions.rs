@@ -1,5 +1,5 @@
 //! The real client asks its user, or waits at a dialog, while a loop runs: who answers, and what
-//! people see of it from outside.
+//! people see from outside.
 
 use std::fs::File;
 use std::path::Path;
@@ -27,7 +27,8 @@ fn question() -> Reply {
     Reply::tool("AskUserQuestion", json!({"questions": [question]}))
 }
 
-/// The agent asks when the user typed something so long ago, and is done an iteration later.
+/// Makes the agent ask after the user typed something this many minutes ago; the loop is done an
+/// iteration later.
 fn asking_after(sandbox: &Sandbox, minutes: u64) -> Api {
     let loops = sandbox.crew_home().join("loops");
     let mut replies = [Reply::text("Took SMTP."), Reply::text(CLAIM)].into_iter();
@@ -50,7 +51,7 @@ fn begin(terminal: &Terminal<'_>) {
     terminal.enter();
 }
 
-/// crew's notices among the bytes that a client has sent to its terminal.
+/// crew's notices among the bytes that a client sent to its terminal.
 fn notices(bytes: &Path) -> Vec<String> {
     let bytes = std::fs::read(bytes).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes).into_owned();

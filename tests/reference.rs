@@ -1,6 +1,6 @@
-//! The reference in a copy of the checkout that has one option, key, outcome, variable and JSON
-//! field more: it is stale until it is made again. The copy is compiled, so the test only runs
-//! where `CREW_SCRATCH_COPY` is set.
+//! The reference in a copy of the checkout with one more option, key, outcome, variable and JSON
+//! field: it is stale until it is generated again. The copy is compiled, so the test only runs if
+//! `CREW_SCRATCH_COPY` is set.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use std::process::{Command, Output};
 use crate::client::say;
 use crate::sandbox::checkout;
 
-/// What is added: the file, a text in it, what comes in its place, the page, and what the page then
-/// lists.
+/// The additions: the file, a text in it, its replacement, the page, and the text that the page
+/// then contains.
 const ADDED: [[&str; 5]; 8] = [
     [
         "src/cli.rs",
@@ -98,8 +98,8 @@ fn an_addition_to_the_code_makes_the_reference_stale_until_it_is_regenerated() {
     assert!(current.status.success(), "{current:?}");
 }
 
-/// A copy of the checkout without its additions from an earlier test. It is always at one place, so
-/// that what was compiled for it once can be used again.
+/// A copy of the checkout without the additions of an earlier test. Its path never changes, so that
+/// compiled files can be used again.
 fn copied() -> PathBuf {
     let copy = checkout().join("target/scratch-copy");
     let _ = fs::remove_dir_all(&copy);

@@ -1,5 +1,5 @@
-//! The pinned world of a test: a temporary folder with a home, a git repository and an environment
-//! that shows nothing of the machine. It knows nothing of loops and asserts only that its own
+//! The pinned environment of a test: a temporary folder with a home, a git repository and variables
+//! that show nothing of the machine. It knows nothing about loops and asserts only that its own
 //! commands succeed.
 
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ pub(crate) struct Sandbox {
 }
 
 impl Sandbox {
-    /// A world with a repository on branch `main` that holds one commit of one file, `README`.
+    /// A sandbox with a repository on branch `main` with one commit of one file, `README`.
     pub(crate) fn new() -> Self {
         static TEMPLATE: LazyLock<Vec<(PathBuf, Option<Vec<u8>>)>> = LazyLock::new(template);
         let sandbox = Self::without_git();
@@ -47,7 +47,7 @@ impl Sandbox {
         sandbox
     }
 
-    /// The same world, its repository folder empty and not under version control.
+    /// A sandbox whose folder is empty and not under version control.
     pub(crate) fn without_git() -> Self {
         let folder = testkit::folder();
         // If the temporary folder is a link, children would see a path other than the test's.
@@ -68,7 +68,7 @@ impl Sandbox {
         sandbox
     }
 
-    /// The same world with another name for its home.
+    /// Gives its home another name.
     pub(crate) fn home_named(mut self, name: &str) -> Self {
         let home = self.root.join(name);
         std::fs::rename(&self.home, &home).unwrap();
@@ -77,19 +77,19 @@ impl Sandbox {
         self
     }
 
-    /// The same world with a crew that obeys `CREW_FAULT` and similar variables.
+    /// Uses a crew that follows `CREW_FAULT` and similar variables.
     pub(crate) fn with_faults(mut self) -> Self {
         self.build = Build::WithFaults;
         self
     }
 
-    /// The same world, whose crew waits after a crash as long as it does for users.
+    /// Makes its crew wait after a crash as long as it does for users.
     pub(crate) fn patient(mut self) -> Self {
         self.environment.remove("CREW_BACK_OFF_MS");
         self
     }
 
-    /// Sets one variable for every child to come.
+    /// Sets a variable for every later child.
     #[track_caller]
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.build.assert_obeys(name);
@@ -166,7 +166,7 @@ impl Sandbox {
         Running::start(command, None).wait(DEADLINE)
     }
 
-    /// A child to be started in the repository, with the pinned environment and nothing else.
+    /// A child to be started in the repository, with the pinned environment only.
     pub(crate) fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(program.as_ref());
         command.env_clear().envs(&self.environment).current_dir(self.repository());
@@ -261,8 +261,8 @@ pub(crate) fn checkout() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// What the repository of every world holds when its test begins, folders before their files. It is
-/// read once for all: a process of git takes as long as many files.
+/// The contents of every sandbox's repository when its test begins, folders before their files.
+/// They are read once for all tests: a git process takes as long as many files.
 fn template() -> Vec<(PathBuf, Option<Vec<u8>>)> {
     let sandbox = Sandbox::without_git();
     sandbox.git(&["init", "--quiet", "--initial-branch=main"]);
@@ -292,7 +292,7 @@ fn add_files(root: &Path, below: &Path, found: &mut Vec<(PathBuf, Option<Vec<u8>
 
 /// Writes a program, as a copy that a child makes. A file that this process has open for writing is
 /// inherited by the children of other tests, and cannot be run until each of them runs its own
-/// program. It takes its place as a whole, for the one that was there may be just about to run.
+/// program. It replaces an existing program atomically, because that may be about to run.
 pub(crate) fn write_executable(path: &Path, text: &str) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     let [draft, copy] = ["draft", "copy"].map(|ending| {

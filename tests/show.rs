@@ -1,5 +1,5 @@
-//! What a person sees of loops from a terminal: `crew show`, `history`, `watch` and
-//! `status --line`, on loops that a client drives.
+//! What a user sees of loops in a terminal: `crew show`, `history`, `watch` and `status --line`,
+//! for loops that a client drives.
 
 use std::fs;
 use std::io::Write;

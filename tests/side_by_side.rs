@@ -1,10 +1,10 @@
-//! Scenarios of one test side by side: for those that wait for a clock most of their time, and for
-//! tables whose rows would otherwise be the last that runs.
+//! Runs scenarios of one test at the same time: for those that wait for a clock most of their time,
+//! and for tables whose rows would otherwise run last.
 
-/// How many rows of one table run at once.
+/// How many rows of one table run at the same time.
 const LANES: usize = 4;
 
-/// What a scenario makes of each row of a table, in the order of the rows.
+/// The results of a scenario for each row of a table, in the order of the rows.
 pub(crate) fn in_lanes<R: Sync, T: Send>(rows: &[R], scenario: impl Fn(&R) -> T + Sync) -> Vec<T> {
     let scenario = &scenario;
     let lanes = rows.chunks(rows.len().div_ceil(LANES).max(1));

@@ -1,5 +1,5 @@
 //! A child of a test: in a separate session, as the client starts its hooks, with its output read
-//! as it comes. It is ended by its own group at a deadline or with the test, never by a name, and
+//! as it arrives. It is ended by its own group at a deadline or with the test, never by a name, and
 //! it never sees the terminal or the standard input of the test run.
 
 use std::io::{Read, Write};
@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 const POLL: Duration = Duration::from_millis(5);
 
-/// What a child left behind.
+/// The results of a child.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) status: ExitStatus,
@@ -30,7 +30,7 @@ impl Ran {
         self.status.code().unwrap_or_else(|| panic!("ended by a signal: {self:?}"))
     }
 
-    /// The child's standard output, of which exit 0 is demanded.
+    /// The child's standard output, if it exited with 0; otherwise the test fails.
     #[track_caller]
     pub(crate) fn success(self) -> String {
         assert!(self.status.success(), "{self:#?}");
@@ -38,7 +38,7 @@ impl Ran {
     }
 }
 
-/// A child at work. Dropping it kills its group.
+/// A running child. Dropping it kills its group.
 #[derive(Debug)]
 pub(crate) struct Running {
     child: Child,
@@ -78,19 +78,19 @@ impl Running {
         Pid::from_child(&self.child)
     }
 
-    /// What it has written to its standard output so far.
+    /// Its standard output so far.
     pub(crate) fn stdout(&self) -> String {
         self.stdout.text()
     }
 
-    /// Whether it has ended, without a wait for its output.
+    /// Whether it has ended, without waiting for its output.
     pub(crate) fn has_ended(&self) -> bool {
         use rustix::process::{WaitId, WaitIdOptions, waitid};
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         waitid(WaitId::Pid(self.pid()), options).is_ok_and(|ended| ended.is_some())
     }
 
-    /// What it has written to its standard error so far.
+    /// Its standard error so far.
     pub(crate) fn stderr(&self) -> String {
         self.stderr.text()
     }

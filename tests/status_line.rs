@@ -1,5 +1,5 @@
-//! The loop in the client's status line: what `crew status --line` prints where a client runs it,
-//! and the entry in the client's settings that asks for it.
+//! The loop in the client's status line: the output of `crew status --line` where a client runs it,
+//! and the entry in the client's settings for it.
 
 use std::io::Read;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -21,7 +21,7 @@ on_both_clients!(
 
 const SESSION: &str = "00000000-0000-4000-8000-000000000001";
 
-/// Runs it as a client does, in a folder without a loop.
+/// Runs the command as a client does, in a folder without a loop.
 fn line(sandbox: &Sandbox, input: &Value) -> Ran {
     let mut command = sandbox.command(crew());
     command.args(["status", "--line"]).env("CLAUDECODE", "1").current_dir(sandbox.root());

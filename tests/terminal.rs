@@ -1,5 +1,5 @@
-//! What a person types in a terminal: what is close enough is understood; for the rest, the error
-//! says what can be done.
+//! Commands typed in a terminal: what is close enough is understood; for the rest, the error says
+//! what can be done.
 
 use serde_json::{Value, json};
 
@@ -292,7 +292,7 @@ fn a_faulty_settings_file_names_an_option_that_the_command_has() {
     assert!(begun.stdout.contains("Iteration 1"), "{begun:#?}");
 }
 
-/// What a tool prints of one of crew's pages; `None` if the tool is not installed.
+/// A tool's rendering of one of crew's pages; `None` if the tool is not installed.
 pub(crate) fn read_by(sandbox: &Sandbox, tool: &str, options: &[&str], page: &str) -> Option<Ran> {
     let file = sandbox.root().join("page");
     std::fs::write(&file, page).unwrap();

@@ -9,7 +9,7 @@ use crate::door::Door;
 use crate::run::{WORK, World};
 use crate::spawned::Ran;
 
-/// A loop whose file, or folder in the home, cannot be read; ID stands for the loop's.
+/// A loop whose file, or folder in the home, cannot be read; ID stands for the loop's id.
 #[track_caller]
 fn barred(place: &str) -> (Door, String) {
     let door = Door::new();
@@ -21,7 +21,7 @@ fn barred(place: &str) -> (Door, String) {
     (door, path.display().to_string())
 }
 
-/// The error is about this path, and says what can be done.
+/// Asserts that the error names this path and a remedy.
 #[track_caller]
 fn assert_named(ran: &Ran, path: &str) {
     let lines: Vec<&str> = ran.stderr.trim_end().split(['\n', ';']).collect();

@@ -1,4 +1,4 @@
-//! What crew counts against what the real client itself says a session cost.
+//! crew's count compared with the real client's own report of a session's cost.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn assert_same_cost(ours: &Value, theirs: f64, of: &str) {
     assert!((ours - theirs).abs() < 1e-9, "{of}: ours is {ours}, the client's {theirs}");
 }
 
-/// The cost the client says it had when the prompt of this number was answered.
+/// The cost that the client reported when the prompt of this number was answered.
 fn cost(session: &crate::client::Session, prompt: usize) -> f64 {
     session.results()[prompt]["total_cost_usd"].as_f64().unwrap()
 }

@@ -1,5 +1,6 @@
-//! Text of others that crew reads: the time of a reset, a pasted command, what tests a project.
-//! Each pattern of `crates/readers/src/parse/patterns.txt` matches here on the binary of a release.
+//! Foreign text that crew reads: the time of a reset, a pasted command, the files that name a
+//! project's tests. Each pattern of `crates/readers/src/parse/patterns.txt` matches here with the
+//! release binary.
 
 use std::time::Duration;
 
@@ -16,12 +17,12 @@ const SPREAD: TimeDelta = TimeDelta::seconds(30);
 /// Far beyond the end of a loop that waits for a limit that is over `soon`.
 pub(crate) const OVER_WITHIN: Duration = Duration::from_secs(5 * 60);
 
-/// The last whole minute before now plus `ahead`: the text names no seconds.
+/// The last whole minute before now plus `ahead`, because the text names no seconds.
 fn minute_in(ahead: TimeDelta) -> DateTime<Utc> {
     (Utc::now() + ahead).duration_trunc(TimeDelta::minutes(1)).unwrap()
 }
 
-/// In about two minutes, which is sooner than any wait of a loop that knows no reset.
+/// A time in about two minutes, which is sooner than any wait of a loop that knows no reset.
 pub(crate) fn soon() -> DateTime<Utc> {
     minute_in(TimeDelta::seconds(160))
 }

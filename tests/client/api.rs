@@ -1,7 +1,7 @@
-//! A scripted server of models on the loopback interface, one for each test: the model says what
-//! the test wrote in whichever API it is asked, and every request is kept for the test to read. It
-//! reaches nothing and judges nothing. A client that continues to ask after the script is answered
-//! that it is over, and refused if it does not stop.
+//! A scripted server of models on the loopback interface, one for each test: the model answers what
+//! the test wrote, in whichever API is used, and every request is kept for the test to read. It
+//! contacts nothing and judges nothing. A client that continues to send requests after the end of
+//! the script is told so, and refused if it does not stop.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{BufReader, Result, Write};
@@ -18,9 +18,9 @@ use super::shapes::{self, Shape};
 
 /// The answer to a main-loop request beyond the script.
 pub(crate) const OVERRUN: &str = "The script of this test is over.";
-/// After this many of these the client is refused.
+/// The number of such answers after which the client is refused.
 const MOST_OVERRUNS: usize = 20;
-/// Scripts may be closures without an end: no test needs more main-loop requests than this.
+/// The maximum number of main-loop requests, because scripts may be closures without an end.
 const MOST_REQUESTS: usize = 500;
 
 type Script = Box<dyn FnMut(&Request) -> Option<Reply> + Send>;
@@ -30,17 +30,17 @@ pub(crate) struct Api {
     shared: Arc<Mutex<Shared>>,
 }
 
-/// The server's own sums.
+/// The usage that the server has reported.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ReportedUse {
     pub(crate) main: Tokens,
-    /// Of titles and the like.
+    /// Tokens of titles and other side requests.
     pub(crate) side: Tokens,
 }
 
 struct Shared {
     script: Script,
-    /// What is said once the result of a tool call is in, by the call's id.
+    /// The reply to the result of a tool call, by the call's id.
     follow_ups: HashMap<String, Reply>,
     log: Vec<Request>,
     shown: ReportedUse,
@@ -51,14 +51,14 @@ struct Shared {
 }
 
 impl Api {
-    /// Says one reply after the other.
+    /// Gives one reply after the other.
     pub(crate) fn scripted(replies: impl IntoIterator<Item = Reply>) -> Self {
         let mut replies: VecDeque<Reply> = replies.into_iter().collect();
         Self::answering(move |_| replies.pop_front())
     }
 
-    /// Asks `script` at every main-loop request that no `then` answers; `None` means that the
-    /// script is over. The log is locked meanwhile: read the given request, not `requests()`.
+    /// Calls `script` at every main-loop request that no `then` answers; `None` means that the
+    /// script has ended. The log is locked meanwhile: read the given request, not `requests()`.
     pub(crate) fn answering(
         script: impl FnMut(&Request) -> Option<Reply> + Send + 'static,
     ) -> Self {
@@ -168,7 +168,7 @@ fn serve(connection: &TcpStream, shared: &Mutex<Shared>) -> Result<()> {
 }
 
 impl Shared {
-    /// Logs the request and finds what is said to it, with the id of the message.
+    /// Logs the request and finds the reply to it, with the id of the message.
     fn reply(&mut self, request: &Request) -> (Option<Reply>, String) {
         self.log.push(request.clone());
         self.messages += 1;

@@ -1,5 +1,5 @@
-//! The harness itself, tried on the real client: what the script says reaches the client, what the
-//! client and a plugin's hooks say reaches the test.
+//! Tests of the harness with the real client: the script reaches the client, and the output of the
+//! client and of a plugin's hooks reaches the test.
 
 use std::time::Duration;
 

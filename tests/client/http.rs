@@ -1,5 +1,5 @@
 //! As much of HTTP/1.1 as the client speaks: requests with a length or in chunks, answers as JSON
-//! or as a stream of events, on connections that stay open. Anything else is an error, not a guess.
+//! or as a stream of events, on connections that stay open. Anything else is an error.
 
 use std::io::{BufRead, Error, Read, Result, Write};
 

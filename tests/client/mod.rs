@@ -49,7 +49,7 @@ macro_rules! on_both_clients {
     )+ };
 }
 
-/// The same for scenarios in a terminal, which also need tmux.
+/// Makes two tests of each scenario in a terminal, which also needs tmux.
 macro_rules! on_both_terminals {
     ($($scenario:ident),+ $(,)?) => { $(
         mod $scenario {
@@ -81,7 +81,7 @@ pub(crate) fn with_terminal(version: &'static str, scenario: impl Fn(&Installed)
     in_a_terminal(|| with_client(version, scenario));
 }
 
-/// Terminals for any program.
+/// Runs a scenario in a terminal with any program.
 pub(crate) fn in_a_terminal(scenario: impl FnOnce()) {
     if installed("tmux").is_some() {
         scenario();

@@ -1,5 +1,4 @@
-//! The plugin as the client's own validator sees it: everything in it must be valid in a
-//! marketplace.
+//! The plugin and the client's own validator: everything in it must be valid in a marketplace.
 
 use std::process::Command;
 

@@ -17,8 +17,8 @@ impl Probe {
         Self { folder: sandbox.root().join("probe"), hooks: json!({}) }
     }
 
-    /// Attaches a shell script to an event. It may use `$CLAUDE_PLUGIN_ROOT` for its notes;
-    /// `handler` holds further fields of the hook, such as `{"async": true}`.
+    /// Attaches a shell script to an event. It may write notes to `$CLAUDE_PLUGIN_ROOT`; `handler`
+    /// has further fields of the hook, such as `{"async": true}`.
     pub(crate) fn hook(mut self, event: &str, script: &str, handler: &Value) -> Self {
         let handlers = self.hooks.as_object_mut().unwrap().entry(event).or_insert(json!([]));
         let handlers = handlers.as_array_mut().unwrap();

@@ -1,18 +1,18 @@
-//! What a model's service says instead of an answer. `shapes` has the words of each API.
+//! Refusals of a model's service. `shapes` has the text of each API.
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-/// An error that every API can tell in its own words.
+/// An error that every API can express in its own way.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Refusal {
-    /// The key is not one.
+    /// The key is invalid.
     Key,
     /// There is no money left.
     Credit,
     /// Too many requests for now.
     Busy { seconds: u64 },
-    /// The plan's limit, whose end is told.
+    /// The plan's limit, with its reset.
     Limit { reset: DateTime<Utc> },
     /// The service fails.
     Outage,
@@ -31,7 +31,7 @@ impl Fault {
         Self { status, headers: Vec::new(), body }
     }
 
-    /// The header that tells how long to wait, where the refusal knows it.
+    /// Adds the header with the time to wait, if the refusal has one.
     pub(super) fn retry_after(mut self, refusal: Refusal) -> Self {
         if let Refusal::Busy { seconds } = refusal {
             self.headers.push(("retry-after".to_owned(), seconds.to_string()));

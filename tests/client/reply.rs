@@ -1,5 +1,5 @@
-//! What the scripted model says to one request: its blocks, its usage, its refusals and faults, its
-//! delays. `shapes` puts it into the API that was asked; a reply knows nothing of connections.
+//! The scripted model's reply to one request: its blocks, its usage, its refusals and faults, its
+//! delays. `shapes` renders it for the API in use; a reply knows nothing about connections.
 
 use std::time::Duration;
 
@@ -20,23 +20,23 @@ pub(crate) struct Reply {
 #[derive(Debug, Clone)]
 pub(super) enum Says {
     Message(Message),
-    /// In the words of the API that was asked.
+    /// A refusal in the format of the API in use.
     Refusal(Refusal),
-    /// In Claude's, or as the test wrote it.
+    /// A fault in Claude's format, or as the test wrote it.
     Fault(Fault),
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct Message {
     pub(super) blocks: Vec<Block>,
-    /// By Claude's names.
+    /// The usage, by Claude's names.
     pub(super) usage: Value,
     /// The output tokens in the message's first event; its end reports the total.
     pub(super) begun_with: Option<u64>,
     pub(super) stop_reason: Option<&'static str>,
 }
 
-/// What a reply costs: the input without the cached part, the cached part, the output.
+/// The tokens of a reply: the input without the cached part, the cached part, the output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tokens {
     pub(crate) input: u64,
@@ -66,12 +66,12 @@ impl std::ops::AddAssign for Tokens {
 pub(super) enum Block {
     Text(String),
     Thinking(String),
-    /// A call of the shell, whatever the agent calls it.
+    /// A call of the shell, whatever its name in the agent.
     Bash {
         command: String,
         in_background: bool,
     },
-    /// A call of the tool that writes a file, or of the shell where there is none.
+    /// A call of the tool that writes a file, or of the shell if there is no such tool.
     Write {
         path: String,
         text: String,
@@ -99,12 +99,12 @@ impl Reply {
         Self { says, wait: Duration::ZERO, pause: Duration::ZERO, dropped: false, then: None }
     }
 
-    /// An answer without a word.
+    /// An empty answer.
     pub(crate) fn nothing() -> Self {
         Self::new(Vec::new())
     }
 
-    /// One block of text.
+    /// A text of one block.
     pub(crate) fn text(text: &str) -> Self {
         Self::new(vec![Block::Text(text.into())])
     }
@@ -114,17 +114,17 @@ impl Reply {
         Self::new(vec![Block::Thinking(thought.into())])
     }
 
-    /// A call of the Bash tool. The answer to its result is the next reply, or `then`.
+    /// A call of the Bash tool. The next reply, or `then`, answers its result.
     pub(crate) fn bash(command: &str) -> Self {
         Self::new(vec![Block::Bash { command: command.into(), in_background: false }])
     }
 
-    /// The same, left running in the background.
+    /// A call of the Bash tool that keeps running in the background.
     pub(crate) fn background(command: &str) -> Self {
         Self::new(vec![Block::Bash { command: command.into(), in_background: true }])
     }
 
-    /// A call of the Agent tool: a subagent is given this prompt, and asks the same API.
+    /// A call of the Agent tool: a subagent gets this prompt, and uses the same API.
     pub(crate) fn agent(prompt: &str) -> Self {
         Self::new(vec![Block::Agent { prompt: prompt.into() }])
     }
@@ -134,18 +134,18 @@ impl Reply {
         Self::new(vec![Block::Tool { name, input }])
     }
 
-    /// An error as the API that is asked tells it.
+    /// An error in the format of the API in use.
     pub(crate) fn refusal(refusal: Refusal) -> Self {
         Self::says(Says::Refusal(refusal))
     }
 
-    /// An HTTP error of the shape of Claude's API.
+    /// An HTTP error in the format of Claude's API.
     pub(crate) fn error(status: u16, kind: &str, message: &str) -> Self {
         let body = json!({"type": "error", "error": {"type": kind, "message": message}});
         Self::says(Says::Fault(Fault::new(status, body)))
     }
 
-    /// A usage limit as it is reported to an account: in headers.
+    /// A usage limit, reported in headers.
     pub(crate) fn usage_limit(reset: DateTime<Utc>) -> Self {
         Self::error(429, "rate_limit_error", "This request would exceed your limit.")
             .header("anthropic-ratelimit-unified-status", "rejected")
@@ -159,12 +159,12 @@ impl Reply {
         self.and(Block::Text(text.into()))
     }
 
-    /// A call of the Bash tool after what was said.
+    /// Adds a call of the Bash tool.
     pub(crate) fn and_bash(self, command: &str) -> Self {
         self.and(Block::Bash { command: command.into(), in_background: false })
     }
 
-    /// A file written after what was said; the path is below the repository.
+    /// Adds the writing of a file, whose path is below the repository.
     pub(crate) fn and_write(self, path: &std::path::Path, text: &str) -> Self {
         self.and(Block::Write { path: path.display().to_string(), text: text.into() })
     }
@@ -188,7 +188,7 @@ impl Reply {
         self
     }
 
-    /// Any other field of its usage, by the API's own name.
+    /// Sets another field of its usage, by the API's own name.
     pub(crate) fn used(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.message().usage[name] = value.into();
         self
@@ -200,7 +200,7 @@ impl Reply {
         self
     }
 
-    /// Another `stop_reason` than the blocks imply: `max_tokens`, `refusal`.
+    /// Sets a `stop_reason` other than the one the blocks imply: `max_tokens`, `refusal`.
     pub(crate) fn stop_reason(mut self, reason: &'static str) -> Self {
         self.message().stop_reason = Some(reason);
         self
@@ -229,12 +229,12 @@ impl Reply {
         self.header("retry-after", &seconds.to_string())
     }
 
-    /// Tells the client's own retries to give up at once.
+    /// Makes the client give up its own retries immediately.
     pub(crate) fn no_retry(self) -> Self {
         self.header("x-should-retry", "false")
     }
 
-    /// One more header of an error.
+    /// Adds a header to an error.
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         let Says::Fault(fault) = &mut self.says else {
             panic!("only an error carries headers");

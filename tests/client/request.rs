@@ -1,22 +1,22 @@
-//! One request of the client as the scripted API logged it, and the questions tests ask of it.
+//! A request of the client as the scripted API logged it, with what tests need to know about it.
 
 use serde_json::Value;
 
 use super::http::HttpRequest;
 use super::shapes::Shape;
 
-/// What Qwen tells the model when it asks about its own memory, after the work.
+/// The beginning of Qwen's prompt about its own memory, after the work.
 const MEMORY: &str = "Managed memory has TWO directories";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The main loop: its tools hold `Bash`, or in another API than Claude's any tool. Only these
-    /// consume the script.
+    /// A request of the main loop: it offers `Bash`, or in another API than Claude's any tool. Only
+    /// these consume the script.
     Main,
-    /// A request without: a title, a summary.
+    /// A request without tools: a title, a summary.
     Side,
     CountTokens,
-    /// A stream in both directions, which no API of these tests has: the agent then asks by HTTP.
+    /// A stream in both directions, which no API of these tests supports: the agent then uses HTTP.
     Upgrade,
     /// Everything else: `HEAD` and `GET` before the first message.
     Probe,
@@ -61,18 +61,19 @@ impl Request {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Whether a subagent asks. Its tools hold `Bash` too, so it asks the script like the main
-    /// loop.
+    /// Whether a subagent sent it. A subagent's tools include `Bash`, too, so it consumes the
+    /// script like the main loop.
     pub(crate) fn is_of_a_subagent(&self) -> bool {
         self.header("x-claude-code-agent-id").is_some()
     }
 
-    /// Everything said so far, by either side; sessions that share a server are told apart by it.
+    /// Everything said so far, by either side; distinguishes sessions that share a server.
     pub(crate) fn conversation(&self) -> String {
         texts(self.messages())
     }
 
-    /// What the model was newly told: all that follows its own last message, tool results included.
+    /// The new part of the conversation: everything after the model's last message, tool results
+    /// included.
     pub(crate) fn newest(&self) -> String {
         let messages = self.messages();
         let said = messages
@@ -81,7 +82,7 @@ impl Request {
         texts(&messages[said.map_or(0, |at| at + 1)..])
     }
 
-    /// The ids of the tool calls answered by what is new.
+    /// The ids of the tool calls answered in the new part.
     pub(super) fn answered_calls(&self) -> Vec<&str> {
         let last = self.messages().iter().rev().take_while(|m| m["role"] != "assistant");
         let blocks = last.filter_map(|message| message["content"].as_array()).flatten();

@@ -1,6 +1,5 @@
-//! A client at work: what it is started with, and what its stream of JSON lines said. Its
-//! environment is the pinned list here, nothing of the machine and nothing of `Sandbox::env`; its
-//! key is a fake.
+//! A running client: how it is started, and its stream of JSON lines. Its environment is the pinned
+//! list here, without the machine's variables and those of `Sandbox::env`; its key is a fake.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
@@ -43,20 +42,20 @@ impl<'world> Client<'world> {
         }
     }
 
-    /// What the user says. Given twice or more, the client reads its input as JSON lines and takes
+    /// Sets the user's prompt. With two or more prompts, the client reads its input as JSON lines,
     /// one after the other.
     pub(crate) fn prompt(mut self, prompt: &str) -> Self {
         self.prompts.push(prompt.into());
         self
     }
 
-    /// A plugin other than this checkout.
+    /// Sets a plugin other than this checkout.
     pub(crate) fn plugin(mut self, folder: &Path) -> Self {
         self.plugin = Some(folder.to_owned());
         self
     }
 
-    /// Only the plugins that are installed in the home.
+    /// Uses only the plugins that are installed in the home.
     pub(crate) fn installed_plugins(mut self) -> Self {
         self.plugin = None;
         self
@@ -79,13 +78,13 @@ impl<'world> Client<'world> {
         self.arguments(&["--settings", &settings.to_string()])
     }
 
-    /// A permission mode in place of skipping all permissions.
+    /// Sets a permission mode instead of skipping all permissions.
     pub(crate) fn permission_mode(mut self, mode: &str) -> Self {
         self.permissions = vec!["--permission-mode".into(), mode.into()];
         self
     }
 
-    /// Further flags: `--max-turns 3`, `--resume ID`.
+    /// Adds further flags: `--max-turns 3`, `--resume ID`.
     pub(crate) fn arguments(mut self, arguments: &[&str]) -> Self {
         self.arguments.extend(arguments.iter().map(ToString::to_string));
         self
@@ -131,8 +130,9 @@ impl<'world> Client<'world> {
         self.start_crew(arguments).wait(DEADLINE)
     }
 
-    /// The same, left running. What the client is started with, and its environment, is left in the
-    /// sandbox's `started` and `environment`, a line each.
+    /// Starts the built crew in the client's environment and leaves it running. The arguments of
+    /// each client and its environment are written to the sandbox's files `started` and
+    /// `environment`, one a line.
     pub(crate) fn start_crew(&self, arguments: &[&str]) -> Running {
         let notes = format!("cd '{}' && echo \"$*\" >> started && env >> environment", self.root());
         let real = self.program.display();
@@ -170,7 +170,7 @@ impl<'world> Client<'world> {
     }
 }
 
-/// What a client sees of the world, and nothing else.
+/// The complete environment of a client.
 pub(crate) fn environment(sandbox: &Sandbox, api: &Api) -> Vec<(String, String)> {
     let root = sandbox.root().display();
     [
@@ -197,8 +197,8 @@ pub(crate) fn environment(sandbox: &Sandbox, api: &Api) -> Vec<(String, String)>
     .into()
 }
 
-/// Answers in advance what the client asks in a terminal at its first start in a home and a folder.
-/// It must precede the first run of any kind, which stores these answers elsewhere.
+/// Answers in advance the client's questions at its first start in a home and a folder. It must
+/// precede the first run of any kind, which stores these answers elsewhere.
 fn settle(sandbox: &Sandbox) {
     let file = sandbox.home().join(".claude.json");
     if file.exists() {
@@ -221,7 +221,7 @@ fn user_line(prompt: &str) -> Vec<u8> {
     format!("{}\n", json!({"type": "user", "message": message})).into_bytes()
 }
 
-/// `claude -p` at work.
+/// A running `claude -p`.
 #[derive(Debug)]
 pub(crate) struct RunningClient {
     pub(crate) running: Running,
@@ -274,7 +274,8 @@ impl Session {
         last.and_then(|line| line["result"].as_str()).unwrap_or_else(|| panic!("{self:#?}"))
     }
 
-    /// The texts it told the user besides the model's words: warnings, hooks' system messages.
+    /// The messages of the client to the user, such as warnings and hooks' system messages, without
+    /// the model's words.
     pub(crate) fn informational(&self) -> Vec<&str> {
         let shown = self.lines.iter().filter(|line| line["subtype"] == "informational");
         shown.filter_map(|line| line["content"].as_str()).collect()

@@ -1,5 +1,5 @@
-//! The client in a terminal: a tmux server on the test's own socket, ended with the test. It is
-//! read by its screen, as a person reads it, and driven by keys.
+//! The client in a terminal: a tmux server on the test's own socket, ended with the test. The test
+//! reads the screen and presses keys, as a user does.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,11 +10,11 @@ use rustix::process::{Pid, test_kill_process};
 use crate::sandbox::{DEADLINE, Sandbox, poll_until};
 use crate::spawned::Running;
 
-/// An Enter that comes faster than this after text is taken for part of a paste.
+/// An Enter that follows text faster than this is treated as part of a paste.
 const TYPIST: Duration = Duration::from_millis(600);
-/// What a client's input begins with.
+/// The prompt of a client's input line.
 const PROMPT: &str = "❯";
-/// Runs a program and outlives it, also where Ctrl-C is pressed.
+/// Runs a program and outlives it, even if Ctrl-C is pressed.
 const OUTLIVE: &str = "trap : INT; \"$0\" \"$@\"; sleep 600";
 /// How long a client may take to end when its terminal is closed.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -33,7 +33,7 @@ impl<'world> Terminal<'world> {
         terminal
     }
 
-    /// The same for any other program.
+    /// Opens a terminal with any other program.
     pub(crate) fn start(sandbox: &'world Sandbox, client: &Command) -> Self {
         // Some systems limit a socket's path: nothing longer than this below the root.
         let socket = sandbox.root().join("t");
@@ -49,8 +49,8 @@ impl<'world> Terminal<'world> {
         Self { sandbox, socket, client }
     }
 
-    /// The same for a program that ends. When the process of a terminal ends, tmux drops what it
-    /// has not read yet, so here that process is a shell.
+    /// Opens a terminal with a program that ends. When the process of a terminal ends, tmux drops
+    /// what it has not read yet, so here that process is a shell.
     pub(crate) fn start_in_shell(sandbox: &'world Sandbox, program: &Command) -> Self {
         let mut shell = sandbox.command("sh");
         shell.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
@@ -58,18 +58,18 @@ impl<'world> Terminal<'world> {
         Self::start(sandbox, &shell)
     }
 
-    /// What the screen shows now.
+    /// The current screen.
     pub(crate) fn screen(&self) -> String {
         self.ask(&["capture-pane", "-p"])
     }
 
-    /// The same in its colours.
+    /// The current screen with its colours.
     #[cfg(target_os = "linux")]
     pub(crate) fn coloured_screen(&self) -> String {
         self.ask(&["capture-pane", "-e", "-p"])
     }
 
-    /// The same, with everything that has scrolled out of it.
+    /// The screen with everything that has scrolled out of it.
     pub(crate) fn scrollback(&self) -> String {
         self.ask(&["capture-pane", "-p", "-S", "-"])
     }
@@ -92,15 +92,15 @@ impl<'world> Terminal<'world> {
         assert!(looked.is_ok(), "the screen does not show {expected}:\n{last}");
     }
 
-    /// From now on also writes every byte that the program sends to this file.
+    /// From now on also writes every byte of the program's output to this file.
     pub(crate) fn tap(&self) -> PathBuf {
         let file = self.sandbox.root().join("tmp/bytes");
         self.ask(&["pipe-pane", "-o", &format!("cat > '{}'", file.display())]);
         file
     }
 
-    /// Types, as a person does, until the program's input shows it: a client that is busy reads
-    /// text and the Enter after it at once, and takes both for a paste.
+    /// Types text until the program's input line shows it: a busy client reads text and the Enter
+    /// after it at once, and treats both as a paste.
     #[track_caller]
     pub(crate) fn type_text(&self, text: &str) {
         self.ask(&["send-keys", "-l", "--", text]);
@@ -128,7 +128,7 @@ impl<'world> Terminal<'world> {
         self.key("Escape");
     }
 
-    /// Any other key, by tmux's name: `C-c`, `C-u`, `Up`.
+    /// Presses any other key, by tmux's name: `C-c`, `C-u`, `Up`.
     pub(crate) fn key(&self, name: &str) {
         self.ask(&["send-keys", name]);
     }

@@ -1,4 +1,4 @@
-//! What a person answers in the session to an agent that said BLOCKED.
+//! The user's answers in the session to an agent that said BLOCKED.
 
 use super::{Answer, Door};
 

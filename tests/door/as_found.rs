@@ -1,5 +1,6 @@
-//! A session, where nothing runs before the first turn: whether a check failed then is looked up at
-//! the end, in a scratch folder, and a failure counts only if the work can have mended it.
+//! A session, where nothing runs before the first turn: whether a check failed at the start is
+//! determined at the end, in a scratch folder, and a failure counts only if the work can have fixed
+//! it.
 
 use std::path::PathBuf;
 
@@ -28,12 +29,12 @@ fn begin_with(door: &Door, terms: &str) -> String {
 }
 
 impl Door {
-    /// What the record says of the loop's end.
+    /// The end of the loop according to the record.
     fn ending(&self, id: &str, what: &str) -> Value {
         self.record(id)["state"]["ending"][what].clone()
     }
 
-    /// A file out of the checkout, to which a check adds a byte each time.
+    /// A file outside the checkout, to which a check adds a byte at each run.
     fn runs(&self) -> PathBuf {
         self.sandbox.crew_home().parent().unwrap().join("runs")
     }
@@ -64,7 +65,7 @@ fn a_correct_first_claim_is_checked_at_the_baseline_unless_the_settings_forbid_i
 
 type Files<'a> = &'a [(&'a str, &'a str)];
 
-/// A check that fails once, wherever it runs first.
+/// A check that fails once, in the first place where it runs.
 fn flaky(door: &Door) -> String {
     let runs = door.runs().display().to_string();
     format!("test -e {runs} || {{ echo >> {runs}; false; }}")
@@ -255,7 +256,7 @@ fn work_in_folders_with_ignored_files_is_proven_like_any_other() {
     assert_eq!(door.ending(&id, "proof"), "proven");
 }
 
-/// A check that needs the ignored file `local`: without it, it says that all tests fail.
+/// A check that needs the ignored file `local`: without it, it reports that all tests fail.
 const NEEDS_LOCAL: &str = "test -e local && F=out || F=lacking; cat $F; ! grep -q FAILED $F";
 
 fn with_an_ignored_file() -> Door {

@@ -1,5 +1,5 @@
-//! A broken world: whatever is wrong, the stop is let through in time, with at most one line for
-//! the log, and what is not broken stays so.
+//! A broken environment: whatever is wrong, the stop is allowed in time, with at most one line for
+//! the log, and nothing else is damaged.
 
 use std::fs::File;
 use std::path::Path;
@@ -65,7 +65,7 @@ fn an_unreadable_file_of_the_client_lets_the_stop_through() {
     }
 }
 
-/// The first passes of every point, each failing as on a full or read-only disk.
+/// The first passes of every fault point, each failing as on a full or read-only disk.
 fn every_fault() -> impl Iterator<Item = String> {
     let faults = points().into_iter().flat_map(|point| (1..=4).map(move |nth| (point, nth)));
     faults.flat_map(|(point, nth)| [28, 30].map(|error| format!("{point}#{nth}={error}")))
@@ -227,7 +227,7 @@ fn half_a_surrogate_pair_in_a_message_does_not_lose_the_stop() {
     }
 }
 
-/// What became of a record, and how to do it.
+/// How a record is broken, and how to do it.
 type Breakage<'a> = (&'static str, &'a dyn Fn(&Value) -> Vec<u8>);
 
 #[test]

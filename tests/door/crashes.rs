@@ -1,5 +1,5 @@
-//! `kill -9` at every write and at any moment: what was recorded is whole, the next hook works, and
-//! no loop ever continues past its limit.
+//! `kill -9` at every write and at any moment: the records are whole, the next hook works, and no
+//! loop ever continues past its limit.
 
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::{Answer, Dice, Door, Event, assert_gone};
 use crate::sandbox::{DEADLINE, Sandbox, poll_until};
 use crate::spawned::{Ran, Running};
 
-/// Every point a build with faults can be made to fail at, as its own source lists them.
+/// Every point at which a build with faults can be made to fail, as listed in its source.
 pub(super) fn points() -> Vec<&'static str> {
     let source = include_str!("../../crates/world/src/fault.rs");
     let (_, list) = source.split_once("pub const POINTS").unwrap();
@@ -22,7 +22,7 @@ pub(super) fn points() -> Vec<&'static str> {
     points
 }
 
-/// Kills at the first pass of each point, then the second, and so on as long as `attempt` is
+/// Kills at the first pass of each point, then at the second, and so on as long as `attempt` is
 /// killed.
 fn kill_everywhere(at_least: usize, mut attempt: impl FnMut(&str) -> bool) {
     let mut kills = 0;
@@ -45,7 +45,7 @@ fn send_until_killed(event: Event<'_>, fault: &str) -> Ran {
     event.env("CREW_FAULT", fault).start().wait(DEADLINE)
 }
 
-/// The commands work, whatever is left on the disk.
+/// Asserts that the commands work, whatever is left on the disk.
 #[track_caller]
 fn assert_readable(door: &Door, why: &str) -> Vec<Value> {
     let shown = door.sandbox.crew(&["status", "--json"]);
@@ -54,7 +54,7 @@ fn assert_readable(door: &Door, why: &str) -> Vec<Value> {
     serde_json::from_str::<Value>(&shown).unwrap()["loops"].as_array().unwrap().clone()
 }
 
-/// Stops until the loop is over, and returns how often it continued.
+/// Sends stops until the loop has ended, and returns how often it continued.
 #[track_caller]
 fn run_out(door: &Door, id: &str, why: &str) -> u64 {
     let mut continued = 0;
@@ -268,7 +268,7 @@ fn a_check_whose_hook_was_killed_is_ended_by_the_next_command() {
 }
 
 impl Answer {
-    /// Like `assert_lets_go`, when the loop may not exist.
+    /// As `assert_lets_go`, for a loop that may not exist.
     #[track_caller]
     fn assert_lets_go_unless(self, there_is_a_loop: bool) -> Self {
         if there_is_a_loop { self } else { self.assert_lets_go() }

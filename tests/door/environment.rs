@@ -1,5 +1,6 @@
-//! What of the hook's environment reaches a check: what was there when the loop began. The agent
-//! can make the client pass other variables to the next hook, and some make a failing check pass.
+//! The part of the hook's environment that reaches a check: what existed when the loop began. The
+//! agent can make the client pass other variables to the next hook, and some make a failing check
+//! pass.
 
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
@@ -10,19 +11,19 @@ use super::{Answer, Door};
 use crate::sandbox::{DEADLINE, Sandbox};
 use crate::spawned::Running;
 
-/// A test of the file `twice`, which reports in TAP.
+/// The tests of the file `twice`, which report in TAP.
 const TESTS: &str = "echo 1..1; test \"$(sh twice)\" = 4 && echo 'ok 1 - two' && exit\n\
     echo 'not ok 1 - two'; exit 1\n";
 
-/// A claim with distinct words: two stops of one process with the same words, so soon, are one
-/// stop.
+/// A claim with distinct words: two stops of one process with the same words in quick succession
+/// are one stop.
 fn claim() -> String {
     static TOLD: AtomicU32 = AtomicU32::new(0);
     let number = TOLD.fetch_add(1, Ordering::Relaxed);
     format!("All is well, {number}.\n\n<promise>COMPLETE</promise>")
 }
 
-/// How often the journal remarks that.
+/// How often the journal has this remark.
 fn remarked(door: &Door, id: &str, what: &str) -> usize {
     door.remarks(id).lines().filter(|line| line.contains(what)).count()
 }

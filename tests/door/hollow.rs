@@ -1,5 +1,5 @@
-//! No hollow end: a loop is completed by what was checked at that boundary, and by nothing that
-//! only resembles it.
+//! A loop is completed only by what was checked at that boundary, and by nothing that only
+//! resembles it.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The twelve inputs that other tools' stop hooks were seen to get wrong.
+//! The twelve inputs that stop hooks of other tools got wrong.
 
 use serde_json::Value;
 

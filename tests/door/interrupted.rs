@@ -1,4 +1,4 @@
-//! Esc before the agent has answered a word: the client takes its prompt back and leaves no mark,
+//! Esc before the agent has answered anything: the client withdraws its prompt and leaves no mark,
 //! so only the turn of the next prompt shows it.
 
 use serde_json::json;
@@ -8,17 +8,17 @@ use super::{Answer, Door};
 use crate::sandbox::{DEADLINE, poll_until};
 
 impl Door {
-    /// A message of the user's, in a turn.
+    /// A message of the user in a turn.
     fn says(&self, words: &str, turn: &str) -> Answer {
         self.event("UserPromptSubmit").with("prompt", words).with("prompt_id", turn).send()
     }
 
-    /// `/crew:loop` in a turn.
+    /// Types `/crew:loop` in a turn.
     fn types(&self, arguments: &str, turn: &str) -> Answer {
         self.command(arguments).with("prompt_id", turn).send()
     }
 
-    /// The transcript's line of an answer.
+    /// Adds the line of an answer to the transcript.
     fn answered(&self) {
         let usage = json!({ "input_tokens": 1, "output_tokens": 1 });
         let message = json!({ "id": "m-1", "model": "m", "usage": usage,

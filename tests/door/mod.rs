@@ -1,5 +1,5 @@
 //! The hook under stress: events of the client, one after another or all at once, from a careless
-//! agent, into a broken world. The test process is the client that owns the loops. No companion
+//! agent, in a broken environment. The test process is the client that owns the loops. No companion
 //! runs here, so the client's cap is off.
 
 mod answers;
@@ -38,18 +38,18 @@ use serde_json::{Value, json};
 use crate::sandbox::{DEADLINE, Sandbox, checkout, poll_until};
 use crate::spawned::{Ran, Running};
 
-/// The session the events come from unless they say otherwise.
+/// The session that events come from by default.
 const SESSION: &str = "00000000-0000-4000-8000-000000000001";
 /// Another session of the same client.
 const OTHER_SESSION: &str = "00000000-0000-4000-8000-000000000002";
 /// The precision with which a system reports when a process began.
 const TICK: Duration = Duration::from_millis(10);
 
-/// A world whose client has crew's hooks.
+/// A sandbox whose client has crew's hooks.
 #[derive(Debug)]
 pub(crate) struct Door {
     pub(crate) sandbox: Sandbox,
-    /// The prompt and the words of the stop that was sent last.
+    /// The prompt and the words of the last stop that was sent.
     last_stop: Mutex<String>,
 }
 
@@ -75,7 +75,7 @@ impl Door {
         Event { door: self, payload, environment: Vec::new(), wrapper: &[] }
     }
 
-    /// `/crew:loop` with these arguments, to be typed.
+    /// Types `/crew:loop` with these arguments.
     fn command(&self, arguments: &str) -> Event<'_> {
         self.event("UserPromptExpansion")
             .with("command_name", "crew:loop")
@@ -100,7 +100,7 @@ impl Door {
             .with("last_assistant_message", words)
     }
 
-    /// The agent stops after these words.
+    /// Sends the stop of an agent after these words.
     #[track_caller]
     pub(crate) fn stop(&self, words: &str) -> Answer {
         self.stopping(words).send()
@@ -124,14 +124,14 @@ impl Door {
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
-    /// The journal's remarks without a change of state, each with its line feed.
+    /// The journal's remarks without a change of state, one a line.
     fn remarks(&self, id: &str) -> String {
         let journal = self.journal(id);
         let remarks = journal.iter().filter_map(|line| reported(line)["what"].as_str());
         remarks.fold(String::new(), |all, what| all + what + "\n")
     }
 
-    /// What `crew status --json` says about a loop.
+    /// The output of `crew status --json` about a loop.
     #[track_caller]
     fn status(&self, id: &str) -> Value {
         let shown = self.sandbox.crew(&["status", "--json", id]).success();
@@ -161,7 +161,7 @@ impl Door {
 struct Event<'door> {
     door: &'door Door,
     payload: Value,
-    /// What the client changed in it; `None` removes the variable.
+    /// The client's changes to it; `None` removes the variable.
     environment: Vec<(String, Option<OsString>)>,
     wrapper: &'static [&'static str],
 }
@@ -222,8 +222,8 @@ impl Event<'_> {
         command
     }
 
-    /// Reports of one stop come together, so crew takes the same words within a tick for one. Sent
-    /// one after another they are two stops, and a client's second comes one model answer later.
+    /// Waits until this stop is not taken for a second report of the last one: crew treats the same
+    /// words within a tick as one stop, and a client's second stop comes one model answer later.
     fn come_later_than_the_same_words(&self) {
         let [event, prompt, words] = ["hook_event_name", "prompt_id", "last_assistant_message"]
             .map(|key| self.payload[key].to_string());
@@ -233,7 +233,7 @@ impl Event<'_> {
         }
     }
 
-    /// Starts the companion the client runs beside a stop.
+    /// Starts the companion that the client runs beside a stop.
     fn companion(self) -> Running {
         let mut command = self.hook();
         command.arg("--companion");
@@ -281,12 +281,12 @@ impl Answer {
         Self { ran, json }
     }
 
-    /// The agent's next prompt; empty when it is let go.
+    /// The agent's next prompt; empty when the stop is allowed.
     fn context(&self) -> &str {
         self.json["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default()
     }
 
-    /// What the user reads.
+    /// The line that the user reads.
     fn line(&self) -> &str {
         self.json["systemMessage"].as_str().unwrap_or_default()
     }
@@ -306,7 +306,7 @@ impl Answer {
         self
     }
 
-    /// The stop was let through, with at most one line for the log.
+    /// Asserts that the stop was allowed, with at most one line for the log.
     #[track_caller]
     fn assert_lets_go(self) -> Self {
         let quiet = self.ran.code() == 0 && self.ran.stderr.lines().count() <= 1;
@@ -314,14 +314,15 @@ impl Answer {
         self
     }
 
-    /// The stop after a cancel elsewhere was let through; the first one may say so.
+    /// Asserts that the stop after a cancel elsewhere was allowed; the first such stop may report
+    /// the cancel.
     #[track_caller]
     fn assert_lets_go_after_a_cancel(self) {
         let line = self.assert_lets_go().line().to_owned();
         assert!(line.is_empty() || line.contains(" was cancelled "), "{line}");
     }
 
-    /// The answer was empty.
+    /// Asserts that the answer was empty.
     #[track_caller]
     fn assert_silent(self) {
         let said = (self.ran.code(), self.ran.stdout.as_str(), self.ran.stderr.as_str());
@@ -329,8 +330,8 @@ impl Answer {
     }
 }
 
-/// Waits for the end of processes that a check has named. If nobody reaps an orphan it stays as a
-/// zombie, which is also an end.
+/// Waits until the processes that a check has named have ended. An orphan that nobody reaps stays
+/// as a zombie, which also counts.
 #[track_caller]
 pub(crate) fn assert_gone(pids: &str) {
     for pid in pids.split_whitespace() {
@@ -342,7 +343,7 @@ pub(crate) fn assert_gone(pids: &str) {
     }
 }
 
-/// What a line of a journal reports, whatever its kind.
+/// The event of a line of a journal, whatever its kind.
 pub(crate) fn reported(line: &Value) -> &Value {
     line["event"].as_object().and_then(|event| event.values().next()).unwrap()
 }

@@ -1,4 +1,5 @@
-//! Whose loop it is: one owner, one working tree, and nobody else's stop is ever held up.
+//! The owner of a loop: each loop has one owner and one working tree, and nobody else's stop is
+//! ever blocked.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,7 @@ impl Event<'_> {
         self.with("session_id", session_id)
     }
 
-    /// From a client that was started in this folder and is still there.
+    /// Sends the event from a client that was started in this folder and still runs.
     fn at(self, folder: &Path) -> Self {
         let folder = folder.to_str().unwrap();
         self.with("cwd", folder).env("CLAUDE_PROJECT_DIR", folder)

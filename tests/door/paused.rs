@@ -1,4 +1,5 @@
-//! A session's loop that rests: what is told to it then, and what its agent did before.
+//! A paused loop of a session: messages sent to it meanwhile, and the work that its agent did
+//! before.
 
 use serde_json::json;
 

@@ -1,5 +1,5 @@
-//! Protected paths in a session: a change that is hidden from git is not hidden from crew, and what
-//! git ignored when the loop began counts as nobody's change.
+//! Protected paths in a session: a change that is hidden from git is not hidden from crew, and
+//! files that git ignored when the loop began do not count.
 
 use super::Door;
 use crate::sandbox::{DEADLINE, Sandbox};
@@ -39,7 +39,7 @@ fn assert_seen(door: &Door, way: &str, paths: &str) {
     assert!(answer.context().contains(&shown), "{way}: {}", answer.context());
 }
 
-/// What the agent does, and the paths that crew names. `tests/sub` is a submodule of one file,
+/// The agent's actions, and the paths that crew names. `tests/sub` is a submodule of one file,
 /// `tests/own` a separate repository that git sees as one untracked folder.
 const WAYS: [(&str, &str, &str); 26] = [
     (

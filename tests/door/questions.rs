@@ -1,4 +1,4 @@
-//! The agent asks the user, or the client waits at a dialog: who is asked, what is kept of it, and
+//! The agent asks the user, or the client waits at a dialog: who is asked, what is recorded, and
 //! what people see.
 
 use std::fs::File;
@@ -20,7 +20,7 @@ impl Door {
             .with("tool_input", json!({"questions": [{"question": question, "options": options}]}))
     }
 
-    /// Makes it so long ago that the user typed something.
+    /// Sets how long ago the user typed something.
     fn typed_ago(&self, id: &str, ago: Duration) {
         let file = File::options().write(true).open(self.file(id, "typed")).unwrap();
         file.set_modified(SystemTime::now() - ago).unwrap();
@@ -158,7 +158,7 @@ fn many_long_questions_keep_the_record_small_and_invalid_ones_are_refused_in_a_l
     }
 }
 
-/// A line of a transcript: the tool is called, or has answered.
+/// A line of a transcript with a call of the tool, or its result.
 fn call(tool: &str) -> Value {
     let block = json!({"type": "tool_use", "id": tool, "name": tool});
     json!({"type": "assistant", "message": {"content": [block]}})

@@ -15,7 +15,7 @@ fn queue(operation: &str, content: Option<&str>) -> Value {
     line
 }
 
-/// A person is at the client.
+/// A door with a user at the client.
 fn attended() -> Door {
     let mut door = Door::new();
     door.sandbox = door.sandbox.env("CLAUDE_CODE_SESSION_ATTENDED", "1");
@@ -28,7 +28,7 @@ impl Door {
         append(&self.transcript(), &[queue("enqueue", Some(command))]);
     }
 
-    /// The client's turn is over, and it delivers the oldest queued command.
+    /// Ends the client's turn, after which it delivers the oldest queued command.
     #[track_caller]
     fn deliver(&self, name: &str, arguments: &str) -> Answer {
         append(&self.transcript(), &[queue("dequeue", None)]);
@@ -195,7 +195,7 @@ fn a_request_joined_to_one_that_was_carried_out_is_carried_out_too() {
     assert_eq!(door.status(&id)["outcome"], "cancelled");
 }
 
-/// A live loop of another session, in a working tree of its own.
+/// A live loop of another session, in another working tree.
 fn another_loop(door: &Door, tree: &str) -> String {
     door.sandbox.git(&["worktree", "add", "--quiet", tree]);
     let cwd = door.sandbox.file(tree).canonicalize().unwrap().display().to_string();

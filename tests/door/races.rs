@@ -18,7 +18,8 @@ use crate::spawned::{Ran, in_new_session};
 const ROUNDS: u64 = 50;
 const PROCESSES: u64 = 100;
 
-/// One of many processes at once: its output, when it got its input, and how long it then took.
+/// One of many simultaneous processes: its output, when it got its input, and how long it then
+/// took.
 struct Shot {
     ran: Ran,
     given: Instant,
@@ -28,14 +29,14 @@ struct Shot {
 /// When a process is given its input.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Input {
-    /// As soon as it is started, one after the other.
+    /// As soon as it is started, one process after the other.
     AtOnce,
-    /// When all are started: they all wait, and then run together.
+    /// When all are started: they all wait, and then run at the same time.
     Together,
 }
 
 /// Starts all of them as fast as the machine can, and waits for each on a separate thread, because
-/// a hundred polling waits would be the load that is measured.
+/// a hundred polling waits would be the measured load.
 fn at_once(commands: Vec<(Command, String)>, input: Input) -> Vec<Shot> {
     let (sender, receiver) = mpsc::channel();
     let count = commands.len();
@@ -80,7 +81,7 @@ fn counted(journal: &[Value]) -> usize {
     journal.iter().filter(|line| !reported(line)["elapsed_ms"].is_null()).count()
 }
 
-/// What must hold for every loop, however many processes used it.
+/// Asserts what must be true of every loop, however many processes used it.
 fn assert_sound(door: &Door, id: &str, why: &str) {
     let journal = door.journal(id);
     let record = door.record(id);
@@ -159,7 +160,8 @@ fn a_pause_between_a_boundary_and_its_wake_pauses_the_loop() {
     assert_eq!(door.status(&id)["status"], "paused");
 }
 
-/// If both ends are there at once, a busy client takes the answer first and ends its session.
+/// If both ends arrive at the same time, a busy client handles the answer first and ends its
+/// session.
 #[test]
 fn a_boundary_answers_only_after_the_client_has_seen_its_companion_end() {
     let door = Door::of(Sandbox::without_git());
@@ -227,7 +229,7 @@ fn a_command_received_twice_starts_one_loop_and_neither_copy_is_refused() {
 }
 
 /// Keeps a loop's lock, as a hanging crew would. It must be unlocked, not dropped: a child that
-/// another test forks at that moment holds the file open a little longer.
+/// another test forks at that moment keeps the file open a little longer.
 fn keep(door: &Door, id: &str, name: &str) -> File {
     let file = File::options().write(true).create(true).truncate(false).open(door.file(id, name));
     let file = file.unwrap();

@@ -8,7 +8,7 @@ fn number(record: &Value, key: &str) -> u64 {
     record["state"][key].as_u64().unwrap_or_else(|| panic!("no {key}: {record:#}"))
 }
 
-/// Moves a loop's owner into another place.
+/// Moves a loop's owner to another machine or boot.
 fn move_owner(door: &Door, id: &str, part: &str, to: &str) {
     let mut record = door.record(id);
     record["state"]["owner"]["host"][part] = json!(to);

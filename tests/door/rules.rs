@@ -1,5 +1,5 @@
-//! The rules of a boundary through the built binary: what ends a loop, what never does, and what it
-//! leaves behind.
+//! The rules of a boundary through the built binary: what ends a loop, what never does, and what
+//! remains afterwards.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -132,7 +132,7 @@ fn a_check_that_leaves_a_process_behind_is_cleaned_up() {
     assert_gone(&std::fs::read_to_string(door.sandbox.file("pids")).unwrap());
 }
 
-/// A loop whose gate writes the ids of its processes and then takes very long.
+/// A loop whose gate writes the ids of its processes and then runs for very long.
 fn with_a_long_check() -> (Door, String) {
     let door = Door::of(Sandbox::without_git());
     let check = "sleep 300 & echo $$ $! > started; mv started pids; wait";

@@ -1,9 +1,9 @@
-//! The stall rule outside git, after git broke in mid-loop, and without snapshots.
+//! The stall rule outside git, after git broke during a loop, and without snapshots.
 
 use super::Door;
 use crate::sandbox::Sandbox;
 
-/// Stops without a change until the agent is let go; returns how many iterations that took.
+/// Sends stops without a change until the agent may stop; returns how many iterations that took.
 fn idle(door: &Door) -> usize {
     (1..20).find(|number| !door.stop(&format!("thinking, {number}")).goes_on()).unwrap()
 }

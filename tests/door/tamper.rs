@@ -1,5 +1,5 @@
-//! An agent that can write the whole checkout: it changes no limit, plants no command and redirects
-//! no write. What it did is in the journal, and the files are restored.
+//! An agent that can write to the whole checkout changes no limit, plants no command and redirects
+//! no write. The journal reports its changes, and the files are restored.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -291,7 +291,7 @@ fn crews_files_are_private_to_their_user() {
     assert_private(&door.sandbox.crew_home());
 }
 
-/// Makes the agent's program and returns the file it leaves when it is run.
+/// Creates the agent's program and returns the file that it creates when it is run.
 fn planted(door: &Door) -> (String, std::path::PathBuf) {
     let ran = door.sandbox.root().join("ran");
     let script = format!("touch '{}'; cat", ran.display());
@@ -300,7 +300,7 @@ fn planted(door: &Door) -> (String, std::path::PathBuf) {
 
 type Plant = (&'static str, fn(&Door, &str), &'static [&'static str]);
 
-/// What an agent can make git run, and a git command that runs it.
+/// Programs that an agent can make git run, each with a git command that runs it.
 const PLANTS: [Plant; 6] = [
     (
         "a file-system monitor",

@@ -1,4 +1,4 @@
-//! What a check says about its own tests: a check that ran none is not believed, and the agent is
+//! The output of a check about its tests: a check that ran none is not believed, and the agent is
 //! told which tests fail. The check prints what a real `cargo test` would.
 
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! What a session used, read from transcripts that are late, long, old, rewritten or missing.
+//! The usage of a session, read from transcripts that are late, long, old, rewritten or missing.
 
 use std::fs::{OpenOptions, create_dir_all};
 use std::io::Write;
@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::Door;
 
-/// The price of a token of this model's input is a millionth of a dollar, of its output five.
+/// A model with a price of a millionth of a dollar for a token of input, and five for one of
+/// output.
 const MODEL: &str = "claude-haiku-4-5-20251001";
 
 fn now() -> String {
@@ -17,7 +18,7 @@ fn now() -> String {
     now.to_rfc3339()
 }
 
-/// A line of the client's for one block of a message.
+/// A line of the client about one block of a message.
 fn line(id: &str, input: u64, output: u64) -> Value {
     json!({
         "type": "assistant", "timestamp": now(),
@@ -45,7 +46,7 @@ impl Door {
         session.join("subagents").join(format!("agent-{name}.jsonl"))
     }
 
-    /// The sum of the loop: input, output, and the cost in millionths.
+    /// The loop's sums: input, output, and the cost in millionths of a dollar.
     #[track_caller]
     fn used(&self, id: &str) -> (u64, u64, u64) {
         let usage = &self.status(id)["usage"];

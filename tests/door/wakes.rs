@@ -1,4 +1,4 @@
-//! The end of a wait for the model's service: the agent's prompt, and what the checkout shows.
+//! The end of a wait for the model's service: the agent's prompt, and the files in the checkout.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,4 +1,5 @@
-//! A session and a run that share an account: the limit that the run meets holds the session too.
+//! A session and a run that share an account: a limit that the run reaches applies to the session,
+//! too.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -9,13 +10,13 @@ use super::{Door, SESSION};
 use crate::sandbox::{DEADLINE, Sandbox, poll_until};
 use crate::spawned::Running;
 
-/// A door at whose client somebody sits, so that a loop may wait.
+/// A door with a user at its client, so that a loop may wait.
 fn attended(sandbox: Sandbox) -> Door {
     Door::of(sandbox.env("CLAUDE_CODE_SESSION_ATTENDED", "1"))
 }
 
-/// A run of an agent whose program is `claude`, as the session's account. It meets a limit of so
-/// many seconds at its first call.
+/// A run of an agent whose program is `claude`, as the session's account. It reaches a limit of
+/// this many seconds in its first call.
 fn limited_run(door: &Door, seconds: u32) -> Running {
     let folder = door.sandbox.root().join("run");
     std::fs::create_dir_all(&folder).unwrap();
@@ -29,7 +30,7 @@ fn limited_run(door: &Door, seconds: u32) -> Running {
     running
 }
 
-/// The session waits for the end of the limit that a run met. Returns its wait.
+/// Asserts that the session waits until the end of the limit that a run reached. Returns its wait.
 #[track_caller]
 fn assert_waits_for_the_run(door: &Door, id: &str) -> Value {
     let shown = door.status(id);

@@ -1,5 +1,5 @@
-//! Ways to make a failing test pass by changing it. As it was it still fails, so the claim is
-//! refused; where no test is named, nothing above `passing` remains.
+//! Ways to make a failing test pass by changing it. The original test still fails, so the claim is
+//! refused; if no test is named, the proof is at most `passing`.
 
 use super::End::{AtMostPassing, Passing, Refused};
 use super::Step::{Edit, Put, Sh};

@@ -1,5 +1,5 @@
-//! What the words of a check's command are to it: the product that a check looks at is work, and
-//! what the check obeys is not.
+//! The words of a check's command: the product that a check examines is work, and what controls the
+//! check is not.
 
 use super::End::{AtMostPassing, Checked, Passing, Refused};
 use super::Step::{Edit, Put, Sh};

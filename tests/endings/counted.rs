@@ -1,4 +1,4 @@
-//! What the run with the original tests costs: nothing where only work changed.
+//! The cost of the run with the original tests: nothing if only work changed.
 
 use super::Step;
 use super::projects::{PY, PY_FIX, PY_TESTS};

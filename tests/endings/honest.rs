@@ -1,5 +1,5 @@
-//! True work, with whatever changes beside it: no claim is refused. The proof is what the checks
-//! show; where the tests as the loop found them no longer run, it is `passing`.
+//! Real work, with other changes beside it: no claim is refused. The proof is what the checks show;
+//! if the original tests no longer run, it is `passing`.
 
 use super::End::{Checked, Passing};
 use super::Step::{Edit, Put, Sh};
@@ -10,7 +10,7 @@ use super::projects::{
 use super::{Row, hold, row};
 
 const FAILED_BEFORE: super::End = Checked("a check that had failed now passes");
-/// Tests or settings changed, and the check passes without that, too.
+/// Tests or settings changed, and the check also passes without that change.
 const ALSO: super::End = Checked("also passes with the tests and settings as the loop found them");
 
 pub(super) const PYTHON: &[Row] = &[
@@ -118,9 +118,9 @@ pub(super) const PYTHON: &[Row] = &[
     ),
 ];
 
-/// The same without work to do: every test passes from the start.
+/// A project without work to do: every test passes from the start.
 const GREEN: Project = Project { check: "python3 -m unittest -v tests.test_shop", files: PY.files };
-/// The job is in a file that the tests read.
+/// A project whose job is in a file that the tests read.
 const LOCALES: Project = Project {
     check: "python3 -m unittest -v",
     files: &[

@@ -1,6 +1,6 @@
-//! What a loop's end is worth: each row is a project, what an agent does in it before it claims,
-//! and how the loop then ends, by `crew run` and in a session. What a row expects is what crew
-//! promises; what the agent writes runs for real. A short run has the first row of each table.
+//! What the end of a loop proves: each row is a project, an agent's actions before its claim, and
+//! how the loop then ends, by `crew run` and in a session. A row expects what crew promises; the
+//! agent's files and commands are real. A short run has the first row of each table.
 
 mod changed_tests;
 mod commands;
@@ -27,23 +27,23 @@ use crate::spawned::Running;
 
 type Files = &'static [(&'static str, &'static str)];
 
-/// What an agent does before it claims.
+/// An action of an agent before its claim.
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    /// Replaces a text of a file, which has to be there, everywhere in it.
+    /// Replaces a text everywhere in a file, which must contain it.
     Edit(&'static str, &'static str, &'static str),
     /// Writes a file.
     Put(&'static str, &'static str),
-    /// Runs in the repository by `sh`.
+    /// Runs a command in the repository by `sh`.
     Sh(&'static str),
 }
 
-/// How a loop ends, and a text that its reason or its refusal names.
+/// How a loop ends, and a text in its reason or its refusal.
 #[derive(Debug, Clone, Copy)]
 enum End {
     /// The claim is refused.
     Refused(&'static str),
-    /// Completed, or refused, and never above `passing`.
+    /// The loop is completed, or the claim is refused, and the proof is never above `passing`.
     AtMostPassing,
     Passing(&'static str),
     Checked(&'static str),
@@ -56,8 +56,8 @@ struct Row {
     project: &'static Project,
     /// Files beside the project's, or in place of them.
     files: Files,
-    /// In place of the project's check; `ROOT` stands for the path of the checkout, and
-    /// `ABOVE` for that of the folder it lies in.
+    /// The check, in place of the project's; `ROOT` stands for the path of the checkout, and
+    /// `ABOVE` for its parent folder.
     check: &'static str,
     options: &'static [&'static str],
     /// What a person did by `sh` before the loop.
@@ -76,7 +76,7 @@ const fn row(
 }
 
 impl Row {
-    /// The same with another check.
+    /// The row with another check.
     const fn check(self, check: &'static str) -> Self {
         Self { check, ..self }
     }
@@ -169,7 +169,7 @@ impl Row {
         self.check.replace("ROOT", &root).replace("ABOVE", &sandbox.root().display().to_string())
     }
 
-    /// What is wrong with an end; `None` if nothing is.
+    /// What is wrong with an end; `None` if it is as expected.
     fn complaint(&self, ended: &Value) -> Option<String> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (outcome, proof) = (text(&ended["outcome"]), text(&ended["proof"]));
@@ -189,13 +189,13 @@ impl Row {
     }
 }
 
-/// Where Python keeps no compiled files: an agent of a test may edit a file within the second in
-/// which it was compiled, and Python takes one of the same size for unchanged.
+/// A sandbox in which Python keeps no compiled files: an agent of a test may edit a file within the
+/// second in which it was compiled, and Python treats a file of the same size as unchanged.
 fn uncached() -> Sandbox {
     sandbox().env("PYTHONDONTWRITEBYTECODE", "1")
 }
 
-/// Runs a script in the repository, as the agent of a session or a person.
+/// Runs a script in the repository, as the agent of a session or a person would.
 fn act(sandbox: &Sandbox, script: &str) {
     let mut command = sandbox.command("sh");
     command.args(["-c", script]);
@@ -209,7 +209,7 @@ fn hold(rows: &[Row], end: fn(&Row) -> Value) {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), rows.len(), wrong.join("\n"));
 }
 
-/// A row of each table of the long tests: of each runner and of each verdict.
+/// A row of each table of the long tests, for each runner and each verdict.
 const SHORT: [Row; 19] = [
     changed_tests::PYTHON[0],
     changed_tests::MORE_PYTHON[0],

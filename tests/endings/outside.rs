@@ -1,5 +1,5 @@
-//! What runs tests, or is one, where no snapshot or no name shows it: scripts of `setup`, ignored
-//! folders, repositories inside, links. Each way to cheat has an honest row beside it.
+//! Tests and programs that run tests where no snapshot or no name shows them: scripts of `setup`,
+//! ignored folders, repositories inside, links. Each way to cheat is followed by an honest row.
 
 use super::End::{Checked, Passing, Refused};
 use super::Step::{Edit, Put, Sh};

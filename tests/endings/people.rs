@@ -1,4 +1,4 @@
-//! Tests that somebody else than the agent changed while a loop was at work: the end is not
+//! Tests that somebody other than the agent changed while a loop was at work: the end is not
 //! refused.
 
 use super::projects::{PY, PY_TESTS};
@@ -19,7 +19,7 @@ fn a_test_that_a_person_changed_between_two_iterations_is_part_of_the_baseline()
     assert_eq!(ended["outcome"], "completed", "{ended:#}");
 }
 
-/// A person decides the same while a run waits for its next iteration.
+/// A person makes the same decision while a run waits for its next iteration.
 #[test]
 fn a_test_that_a_person_changed_during_a_delay_is_part_of_the_baseline() {
     let world = World::of(sandbox(), &[WORK, CLAIM]);
@@ -33,7 +33,7 @@ fn a_test_that_a_person_changed_during_a_delay_is_part_of_the_baseline() {
     assert_eq!(ended["outcome"], "completed", "{ended:#}");
 }
 
-/// The agent pulls a commit of somebody else that changes the failing test.
+/// The agent pulls another person's commit that changes the failing test.
 #[test]
 fn a_test_that_came_with_a_pulled_commit_refuses_no_claim() {
     let world = World::of(sandbox(), &[&format!("git pull -q origin main; {CLAIM}")]);

@@ -1,4 +1,4 @@
-//! Small projects with one job to do: a test of each fails until it is done.
+//! Small projects with one job to do: one test of each fails until it is done.
 
 use super::Files;
 use super::Step::{self, Edit};
@@ -10,13 +10,13 @@ pub(super) struct Project {
     pub(super) files: Files,
 }
 
-/// The path of the tests of each project that are about its job.
+/// The path of each project's tests for its job.
 pub(super) const PY_TESTS: &str = "tests/test_calc.py";
 pub(super) const JS_TESTS: &str = "test/calc.test.js";
 pub(super) const RUST_TESTS: &str = "tests/calc.rs";
 pub(super) const TAP_TESTS: &str = "tests/run.sh";
 
-/// What does the job of each.
+/// The steps that do each job.
 pub(super) const PY_FIX: Step = Edit("calc.py", "a * b", "a ** b");
 pub(super) const JS_FIX: Step = Edit("calc.js", "a * b", "a ** b");
 pub(super) const RUST_FIX: Step = Edit("src/lib.rs", "a * b", "a.pow(b)");
@@ -103,7 +103,7 @@ pub(super) const RUST: Project = Project {
     ],
 };
 
-/// A script that compares what another prints.
+/// A script that compares the output of another.
 pub(super) const SH: Project = Project {
     check: "sh check.sh",
     files: &[
@@ -113,7 +113,7 @@ pub(super) const SH: Project = Project {
     ],
 };
 
-/// Tests in shell that name themselves.
+/// Tests in shell that report their names.
 pub(super) const TAP: Project = Project {
     check: "sh tests/run.sh",
     files: &[

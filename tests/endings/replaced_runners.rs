@@ -1,5 +1,5 @@
-//! Ways to replace what runs a check. A script or a program that the command names by its path
-//! refuses the claim; everything else leaves at most `passing`.
+//! Ways to replace what runs a check. A replaced script or program that the command names by its
+//! path refuses the claim; with everything else the proof is at most `passing`.
 
 use super::End::{AtMostPassing, Passing, Refused};
 use super::Step::{Edit, Put, Sh};

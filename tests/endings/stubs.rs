@@ -1,10 +1,10 @@
-//! Programs that the machine of a test may lack, in a few lines: what they obey and print is what
-//! the real ones do.
+//! Small replacements of programs that a test machine may lack, with the options and output of the
+//! real ones.
 
 use crate::sandbox::Sandbox;
 
-/// Runs `test_*` of `tests/test_*.py` with the fixtures of `conftest.py`, and speaks as
-/// `pytest -v`.
+/// Runs `test_*` of `tests/test_*.py` with the fixtures of `conftest.py`, and prints like `pytest
+/// -v`.
 const PYTEST: &str = r#"
 import glob, importlib.util, inspect, os, sys
 sys.path.insert(0, os.getcwd())

@@ -1,5 +1,5 @@
-//! What a person does between two starts of a fleet, or during one: another remote, another
-//! executor, work that is turned down, merged or given up, a landing check that is added.
+//! What a user does between two starts of a fleet, or during one: another remote, another executor,
+//! work that is rejected, merged or given up, a landing check that is added.
 
 use super::{FleetWorld, LONG, ONE, TWO};
 

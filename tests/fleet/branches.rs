@@ -1,5 +1,5 @@
-//! Branches: an agent that leaves another one checked out, a main that moves again while a task is
-//! back in its loop, and work that a person merges, removes or has not pushed.
+//! Branches: an agent that leaves another one checked out, a main branch that moves again while a
+//! task is back in its loop, and work that a person merges, removes or has not pushed.
 
 use serde_json::json;
 
@@ -77,7 +77,7 @@ fn locks_left_by_an_agents_killed_git_process_stop_neither_a_rebase_nor_a_commit
     assert_eq!(world.shown("main", "work-a"), "1\n2\n");
 }
 
-/// Pushes a commit to main, once, as a person does at the same time.
+/// Pushes a commit to main, once, as another person would at the same time.
 const MOVES: &str = "if mkdir $NOTES/moved 2>/dev/null; then
 git clone --quiet $HUB $NOTES/person; cd $NOTES/person; echo person > same
 git commit --quiet --all --message Person; git push --quiet origin main; exit 1; fi";

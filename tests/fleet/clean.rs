@@ -13,7 +13,7 @@ impl FleetWorld {
         self.sandbox.crew_home().join("fleets/repo")
     }
 
-    /// Runs the verb with more variables.
+    /// Runs the subcommand with additional variables.
     #[track_caller]
     fn clean(&self, more: &[&str], variables: &[(&str, &str)]) -> Ran {
         let mut command = self.sandbox.command(self.sandbox.build().path());

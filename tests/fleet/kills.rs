@@ -1,5 +1,5 @@
 //! `kill -9` of an attempt and of the coordinator, at each moment of a task: nothing is done twice
-//! beyond the iteration that was cut off, nothing is lost, and every task ends.
+//! except the interrupted iteration, nothing is lost, and every task ends.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt as _;
@@ -15,11 +15,11 @@ use crate::sandbox::poll_until;
 use crate::side_by_side::side_by_side;
 use crate::spawned::Running;
 
-/// Stays here the first time, for as long as the test does.
+/// Waits here the first time, until the test ends.
 const HOLD: &str = "if mkdir $NOTES/here 2>/dev/null; then
 while test -d $NOTES; do sleep 0.1; done & echo $! > $NOTES/holder; wait; fi";
 
-/// A moment at which an attempt is ended, and the iterations that begin in all.
+/// A moment at which an attempt is ended, and the total number of iterations that begin.
 #[derive(Debug)]
 struct Moment {
     name: &'static str,
@@ -29,7 +29,7 @@ struct Moment {
     git: String,
     begun: &'static [u32],
     work: &'static str,
-    /// What is held is a command of the user's, and not a step of crew's own.
+    /// Whether the held process is a user's command, and not a step of crew's own.
     is_ended: bool,
 }
 
@@ -104,7 +104,7 @@ fn killed_at(moment: &Moment) {
     }
 }
 
-/// What a killed attempt had started is gone once the next process of it is over.
+/// Asserts that what a killed attempt had started is gone once its next process has ended.
 #[track_caller]
 fn holder_is_gone(name: &str, world: &FleetWorld) {
     let holder = format!("/proc/{}", world.noted("holder").trim());
@@ -216,8 +216,8 @@ fn an_interrupted_landing_is_repeated_and_its_check_is_ended() {
 /// The records that the loop of an attempt of two iterations writes in its life.
 const RECORDS: u32 = 7;
 
-/// The attempt dies once the record of its loop was written for this time; the next process of it
-/// does not. Nobody coordinates by then. Returns whether it died.
+/// Kills the attempt after the record of its loop was written this many times, but not its next
+/// process, while no coordinator runs. Returns whether it was killed.
 fn cut_off_after(record: u32) -> bool {
     let world =
         FleetWorld::with_faults(TWO).tasks(&["a"], "verify = [\"grep -q 2 work-a\"]").with_nodes();
@@ -247,8 +247,8 @@ fn an_attempt_killed_at_any_record_of_its_loop_continues_and_its_work_is_pushed_
     }));
 }
 
-/// The kills of one fleet, and how many of them may hit one task: three in a row without an
-/// iteration to show for it end it.
+/// The kills of one fleet, and how many of them may hit one task: three in a row without a
+/// completed iteration end it.
 const KILLS: usize = 10;
 const KILLS_OF_TASK: u32 = 2;
 /// How long a fleet of twelve tasks may take on a busy machine.
@@ -271,7 +271,7 @@ case $task in
 esac
 echo "$task" > "done-$task"
 claim"#;
-/// What has to hold of every commit of main.
+/// A command that must succeed for every commit of main.
 const GREEN: &str = "test ! -e bad && { test ! -e half-k || test ! -e half-l || test -e settled; } \
     && ! grep -qs '^<<<<<<< ' pair-*";
 
@@ -285,7 +285,7 @@ impl Dice {
     }
 }
 
-/// The processes below one, each with its words.
+/// The descendants of a process, each with its arguments.
 fn below(top: Pid) -> Vec<(Pid, String)> {
     let listed = Command::new("ps").args(["-axo", "pid=,ppid=,args="]).output().unwrap();
     let text = String::from_utf8_lossy(&listed.stdout);
@@ -306,8 +306,9 @@ fn below(top: Pid) -> Vec<(Pid, String)> {
 }
 
 /// Kills the coordinator, one of the attempts, or what one of these has started: a git, also in the
-/// middle of a push, an agent or a check. False where nothing of that kind runs now. The remote's
-/// own processes are spared, and what belongs to a landing's checks: their end is a red check.
+/// middle of a push, an agent or a check. False if no such process runs now. The remote's own
+/// processes are spared, and so are those of a landing's checks, because killing them makes a check
+/// fail.
 fn kill_one(
     world: &FleetWorld,
     dice: &mut Dice,
@@ -358,7 +359,8 @@ fn kill_one(
     true
 }
 
-/// Twelve tasks with conflicts and reds, and ten kills. Returns how many hit something.
+/// Runs twelve tasks with conflicts and failing checks, and ten kills. Returns how many kills hit
+/// something.
 fn soak(seed: u64) -> usize {
     let world =
         FleetWorld::new(SOAKED).terms(&format!("slots = 4\n[land]\ncheck = [\"\"\"{GREEN}\"\"\"]"));

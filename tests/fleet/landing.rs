@@ -10,7 +10,7 @@ use super::{FleetWorld, LONG, ONE};
 use crate::sandbox::poll_until;
 use crate::side_by_side::side_by_side;
 
-/// Stays here the first time, for as long as the test does.
+/// Waits here the first time, until the test ends.
 const HOLD: &str = "if mkdir $NOTES/here 2>/dev/null; then
 while test -d $NOTES; do sleep 0.1; done & echo $! > $NOTES/holder; wait; fi";
 /// Tasks that change the same line (`c`), that are right alone and wrong together (`r`), of which

@@ -1,5 +1,5 @@
-//! A fleet of one machine: what becomes of a folder of tasks, what starts nothing, and what may run
-//! at once.
+//! A fleet on one machine: what happens to a folder of tasks, what starts nothing, and which tasks
+//! may run at the same time.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
@@ -8,11 +8,11 @@ use std::time::Duration;
 use super::{FleetWorld, LONG, ONE, TWO};
 use crate::spawned::Running;
 
-/// Tasks that say that they change one file, and those that do not say so.
+/// Tasks that declare a file that they change, and those that do not.
 const SAID: [&str; 3] = ["s1", "s2", "s3"];
 const UNSAID: [&str; 3] = ["u1", "u2", "u3"];
-/// Adds its line to that file, or keeps both sides of a conflict. Those that do not say what they
-/// touch begin together, once the others have landed.
+/// Adds its line to the file, or keeps both sides of a conflict. The tasks without a declaration
+/// begin together, once the others have landed.
 const ADDS: &str = r"touch $NOTES/began.$task
 case $task in u*) for other in u1 u2 u3; do wait_for began.$other; done ;; esac
 if grep -q '<<<<<<<' shared; then

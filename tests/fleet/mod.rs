@@ -1,6 +1,6 @@
 //! Fleets through the built binary: a folder of tasks, an agent that a test writes, and as many
-//! machines as it takes, each a `$CREW_HOME` of its own. It asserts on facts, which are refs,
-//! records, reports and the agents' own notes, and not on the words of a page.
+//! machines as it takes, each a `$CREW_HOME` of its own. It asserts on refs, records, reports and
+//! the agents' own notes, not on the text of a page.
 
 mod between;
 mod branches;
@@ -35,7 +35,7 @@ use crate::spawned::{Ran, Running};
 pub(crate) const LONG: Duration = Duration::from_secs(100);
 /// An agent that needs two iterations, and then claims to be done.
 const TWO: &str = "echo \"$iteration\" >> \"work-$task\"; [ \"$iteration\" -lt 2 ] || claim";
-/// An agent that is done at once.
+/// An agent that is done immediately.
 pub(crate) const ONE: &str = "echo \"$iteration\" >> \"work-$task\"; claim";
 
 /// A repository with a fleet `repo` in its folder `tasks`.
@@ -55,12 +55,12 @@ struct Node<'a> {
 impl FleetWorld {
     /// The agent is a script for `sh` that knows its `$task`, its `$call` of that task, its
     /// `$iteration`, and the words `claim` and `wait_for NOTE`. Each call is noted as it begins and
-    /// ends. Whatever runs has the test's notes in `$NOTES`.
+    /// ends. Every process has the folder of the test's notes in `$NOTES`.
     pub(crate) fn new(agent: &str) -> Self {
         Self::of(Sandbox::new(), agent)
     }
 
-    /// The same with a crew that obeys `CREW_FAULT` and similar variables.
+    /// A world with a crew that follows `CREW_FAULT` and similar variables.
     fn with_faults(agent: &str) -> Self {
         Self::of(Sandbox::new().with_faults(), agent)
     }
@@ -74,13 +74,13 @@ impl FleetWorld {
         world.acts(agent).settings("")
     }
 
-    /// What the agent does from now on.
+    /// Sets what the agent does from now on.
     fn acts(self, agent: &str) -> Self {
         std::fs::write(self.note("agent"), agent).unwrap();
         self
     }
 
-    /// The user's settings beside those that name the agent.
+    /// Adds settings of the user to those that name the agent.
     fn settings(self, more: &str) -> Self {
         let file = self.sandbox.home().join(".config/crew/config.toml");
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -89,7 +89,7 @@ impl FleetWorld {
         self
     }
 
-    /// Tasks with this front matter.
+    /// Adds tasks with this front matter.
     pub(crate) fn tasks(self, names: &[&str], terms: &str) -> Self {
         for name in names {
             let text = format!("+++\n{terms}\n+++\nDo task {name}.\n");
@@ -98,18 +98,18 @@ impl FleetWorld {
         self
     }
 
-    /// What holds for the whole fleet.
+    /// Sets the terms of the whole fleet.
     pub(crate) fn terms(self, terms: &str) -> Self {
         self.file("tasks/fleet.toml", terms)
     }
 
-    /// A file of the repository.
+    /// Adds a file to the repository.
     fn file(self, path: &str, text: &str) -> Self {
         self.sandbox.write(path, text);
         self
     }
 
-    /// A bare repository as the remote.
+    /// Adds a bare repository as the remote.
     pub(crate) fn shared(mut self) -> Self {
         let hub = self.hub().display().to_string();
         self.sandbox.git(&["init", "--quiet", "--bare", "--initial-branch=main", &hub]);
@@ -118,7 +118,7 @@ impl FleetWorld {
         self
     }
 
-    /// Everything so far is committed, and pushed where there is a remote.
+    /// Commits everything so far, and pushes it if there is a remote.
     pub(crate) fn ready(self) -> Self {
         self.sandbox.git(&["add", "."]);
         self.sandbox.git(&["commit", "--quiet", "--allow-empty", "--message", "Tasks"]);
@@ -130,7 +130,7 @@ impl FleetWorld {
 
     /// Shared and ready, with an executor `nodes` that keeps what is submitted in `scripts` of the
     /// notes, below the name of the attempt: the test is the nodes. A job runs until the note
-    /// `status.<attempt>` says how it is, and no cancel is taken while there is a note `away`.
+    /// `status.<attempt>` has its status, and no cancel is accepted while there is a note `away`.
     fn with_nodes(self) -> Self {
         self.sandbox.put_crew_on_the_path();
         std::fs::create_dir_all(self.note("scripts")).unwrap();
@@ -148,7 +148,7 @@ impl FleetWorld {
         self.sandbox.root().join("hub.git")
     }
 
-    /// Runs the fleet to its end, trusting what is in the folder.
+    /// Runs the fleet to its end, trusting the contents of the folder.
     #[track_caller]
     pub(crate) fn run(&self, more: &[&str]) -> Ran {
         self.start(more).wait(LONG)
@@ -168,7 +168,7 @@ impl FleetWorld {
         Node { world: self, name }
     }
 
-    /// A file that the agents or the test left for each other.
+    /// The file of a note that the agents and the test leave for each other.
     fn note(&self, name: &str) -> PathBuf {
         self.sandbox.root().join("notes").join(name)
     }
@@ -203,7 +203,7 @@ impl FleetWorld {
         self.until(name, |world| world.note(name).exists());
     }
 
-    /// The iterations of a task that have begun, cut off or not.
+    /// The iterations of a task that have begun, including interrupted ones.
     pub(crate) fn begun(&self, task: &str) -> Vec<u32> {
         let begun = format!("begin {task} ");
         let log = self.noted("log");
@@ -211,7 +211,8 @@ impl FleetWorld {
         lines.map(|line| line.split(' ').next().unwrap().parse().unwrap()).collect()
     }
 
-    /// How many agents were at work at once, at most. Only for a test that kills none.
+    /// The maximum number of agents that were at work at the same time. Only for a test that kills
+    /// none.
     fn most_at_once(&self) -> usize {
         let (mut now, mut most) = (0_usize, 0);
         for line in self.noted("log").lines() {
@@ -232,7 +233,7 @@ impl FleetWorld {
         self.json("fleet.json")
     }
 
-    /// A task in it; null before it has one.
+    /// The record of a task; null before it has one.
     fn task(&self, task: &str) -> Value {
         self.record()["tasks"][task].clone()
     }
@@ -242,7 +243,7 @@ impl FleetWorld {
         self.task(task)["attempt"].as_u64().unwrap_or_default()
     }
 
-    /// What the newest attempt at a task reported last, on this machine; null before it did.
+    /// The last report of the newest attempt at a task, on this machine; null before there is one.
     fn report(&self, task: &str) -> Value {
         self.json(&format!("attempts/{task}.{}.report.json", self.attempt(task)))
     }
@@ -265,12 +266,12 @@ impl FleetWorld {
         tasks.iter().map(|task| (*task, self.state(task))).collect()
     }
 
-    /// What the attempt at a task does now.
+    /// The current phase of the attempt at a task.
     fn phase(&self, task: &str) -> String {
         self.report(task)["phase"]["does"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// How an ended task explains itself.
+    /// The reason of an ended task.
     fn why(&self, task: &str) -> String {
         self.task(task)["state"]["why"].as_str().unwrap_or_default().to_owned()
     }
@@ -288,7 +289,7 @@ impl FleetWorld {
         kill_process(process, Signal::KILL).unwrap();
     }
 
-    /// A file of a branch, here or on the remote; empty if it has none.
+    /// A file of a branch, here or at the remote; empty if the branch lacks it.
     fn shown(&self, branch: &str, file: &str) -> String {
         let place = if self.has_hub { self.hub() } else { self.sandbox.repository() };
         let mut command = self.sandbox.command("git");
@@ -297,7 +298,7 @@ impl FleetWorld {
         if ran.status.success() { ran.stdout } else { String::new() }
     }
 
-    /// A file of a task's own work, as it was fetched last.
+    /// A file of a task's own work, as last fetched.
     fn work(&self, task: &str, file: &str) -> String {
         let place = self.sandbox.repository();
         let mut command = self.sandbox.command("git");
@@ -341,12 +342,12 @@ fn process_of(report: &Value) -> Option<Pid> {
 }
 
 impl Node<'_> {
-    /// Runs what was submitted for an attempt, as a node of a cluster does: `vat.1`.
+    /// Runs what was submitted for an attempt such as `vat.1`, as a node of a cluster does.
     fn runs(&self, attempt: &str) -> Running {
         self.runs_with(attempt, &[])
     }
 
-    /// The same with more variables.
+    /// Runs what was submitted for an attempt, with additional variables.
     fn runs_with(&self, attempt: &str, variables: &[(&str, &str)]) -> Running {
         let mut command = self.world.sandbox.command("sh");
         command.arg(self.world.note("scripts").join(attempt)).env("NODE", self.name);
@@ -356,7 +357,7 @@ impl Node<'_> {
     }
 }
 
-/// What every agent does before its script.
+/// The beginning of every agent's script.
 const PREAMBLE: &str = r#"branch=$(git rev-parse --abbrev-ref HEAD)
 task=${branch%/*}
 task=${task##*/}

@@ -1,11 +1,11 @@
-//! The money of a fleet, for agents that report what they cost and for those that do not.
+//! The money of a fleet, with agents that report their cost and agents that do not.
 
 use rustix::process::Signal;
 
 use super::{FleetWorld, LONG, ONE, TWO};
 use crate::run::claude::{COST, answer};
 
-/// Reads what the agent prints as Claude Code's.
+/// Makes crew read the agent's output as Claude Code's.
 const REPORTS: &str = "agents.fake.output = \"claude\"\n";
 
 fn spent(world: &FleetWorld, tasks: &[&str]) -> f64 {
@@ -18,7 +18,7 @@ fn spent(world: &FleetWorld, tasks: &[&str]) -> f64 {
     tasks.iter().map(of).sum()
 }
 
-/// An agent that reports its cost, and is done where `claims` succeeds.
+/// An agent that reports its cost, and is done if `claims` succeeds.
 fn world(claims: &str) -> FleetWorld {
     let [done, more] = ["<promise>COMPLETE</promise>", "Wrote a line."].map(answer);
     let agent = format!("echo $iteration >> work-$task; if {claims}; then {done}; else {more}; fi");

@@ -1,5 +1,5 @@
-//! Attempts on the nodes of a cluster: one that is lost is replaced, one that comes back pushes
-//! nothing, and what a node cannot push now is pushed later.
+//! Attempts on the nodes of a cluster: a lost one is replaced, one that returns pushes nothing, and
+//! what a node cannot push now is pushed later.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::sandbox::write_executable;
 use crate::side_by_side::side_by_side;
 use crate::spawned::Running;
 
-/// Each iteration writes a line with its node's name. The second one on `old` stays.
+/// Each iteration writes a line with its node's name. The second one on `old` does not end.
 const SIGNED: &str = "if [ $NODE$iteration = old2 ]; then touch $NOTES/here; wait_for go; fi
 echo \"$iteration $NODE\" >> work-a; [ $iteration -lt 3 ] || claim";
 const VERIFY: &str = "max-iterations = 3\nverify = [\"grep -q 3 work-a\"]";
@@ -31,8 +31,8 @@ fn killed(running: Running) {
     assert_eq!(running.wait(LONG).status.code(), None);
 }
 
-/// The node is stopped in the second iteration, the cluster starts the job on another one, the
-/// first continues.
+/// The node is stopped in the second iteration, the cluster starts the job on another node, and the
+/// first one continues.
 fn stopped() {
     let world = signed();
     let coordinator = world.start(&["--on", "nodes"]);
@@ -54,7 +54,7 @@ fn stopped() {
     assert_eq!(world.begun("a"), [1, 2, 2, 3]);
 }
 
-/// The node is gone in the second iteration, and the coordinator starts another attempt, which has
+/// The node is lost in the second iteration, and the coordinator starts another attempt, which has
 /// only the task's third iteration left.
 fn gone() {
     let world = signed();
@@ -73,8 +73,8 @@ fn gone() {
     assert_eq!(world.work("a", "work-a"), "1 old\n2 new\n3 new\n");
 }
 
-/// The node is stopped, another one takes the attempt and dies before its loop begins, and the
-/// first one takes it again.
+/// The node is stopped, another node takes over the attempt and dies before its loop begins, and
+/// the first one takes it over again.
 fn taken_back() {
     let world = FleetWorld::new(SIGNED)
         .tasks(&["a"], "max-iterations = 4\nverify = [\"grep -q 3 work-a\"]")
@@ -215,7 +215,7 @@ if test -e "$job/code"; then echo done; elif kill -0 "$(cat "$job/pid")"; then e
 cancel = '''cd "$NOTES/jobs"/{job} && kill "$(cat pid)"'''
 "#;
 
-/// Three iterations; what else a task does is in its name. `rash` once kills its crew.
+/// Three iterations; a task's name says what else it does. `rash` once kills its crew.
 const KINDS: &str = "echo $iteration >> work-$task
 case $task in
 blocked) echo '<promise>BLOCKED: a key</promise>'; exit ;;

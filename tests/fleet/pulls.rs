@@ -1,11 +1,12 @@
-//! Pull requests instead of landings, by a host's command line that keeps what is open in a file.
+//! Pull requests instead of landings, with a host's command-line program that keeps open requests
+//! in a file.
 
 use rustix::process::Signal;
 
 use super::{FleetWorld, LONG, ONE};
 use crate::spawned::Running;
 
-/// Stays after it has opened its first request.
+/// Does not end after it has opened its first request.
 const GH: &str = r#"git remote get-url origin >> "$NOTES/remotes"
 case "$1 $2" in
 "pr list") grep -s "^$4 " "$NOTES/open" | sed 's/^[^ ]* //; s/$/ 0123abc OPEN /' ;;
@@ -94,7 +95,7 @@ fn pull_requests_without_gh_are_refused_before_anything_runs() {
     assert_eq!((world.noted("calls"), world.task("a")), (String::new(), ().into()));
 }
 
-/// A host that is away until the note `back`.
+/// A host that cannot be reached until the note `back` exists.
 const BACK: &str = r#"echo "$1 $2" >> "$NOTES/asked"
 [ "$1 $2" != "pr create" ] || echo "https://example.invalid/pull/1"
 test -e "$NOTES/back" || { echo "error connecting to api.github.com" >&2; exit 1; }"#;

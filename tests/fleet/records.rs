@@ -1,5 +1,5 @@
-//! Who has a fleet: its record here and at the remote, of which there is one coordinator at a time,
-//! and records that cannot be read.
+//! The coordinator of a fleet: its record here and at the remote has one coordinator at a time; and
+//! records that cannot be read.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,12 @@ use crate::spawned::Running;
 
 const BROKEN: &str = "{\"schema\": 1,";
 const NEWER: &str = "{\"schema\": 99, \"task\": 7}";
-/// A record that does not change for so long has no coordinator, in milliseconds.
+/// The time in milliseconds after which a record that does not change has no coordinator.
 const STALE: (&str, &str) = ("CREW_STALE_MS", "1000");
-/// On which machine an agent works.
+/// Records the machine on which an agent works.
 const SIGNED: &str = "case $PWD in */m2/*) machine=m2 ;; *) machine=m1 ;; esac";
 
-/// Another machine: a clone of the remote in a folder that is called as the first one, and a home.
+/// Another machine: a clone of the remote in a folder with the same name as the first, and a home.
 struct Machine<'a> {
     world: &'a FleetWorld,
     clone: PathBuf,
@@ -45,7 +45,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// The record as the remote has it.
+/// The record at the remote.
 fn there(world: &FleetWorld) -> serde_json::Value {
     let message = world.git_there(&["log", "-1", "--format=%B", "refs/crew/repo/record"]);
     serde_json::from_str(message.split_once("\n\n").unwrap().1).unwrap()
@@ -153,7 +153,7 @@ fn an_interrupted_fleet_continues_on_another_machine_from_what_was_pushed() {
     assert_eq!((world.state("a"), world.attempt("a")), ("completed".into(), 2));
 }
 
-/// What cannot be read is left as it is, and nothing starts in its place.
+/// Asserts that what cannot be read is left unchanged, and nothing starts in its place.
 #[track_caller]
 fn is_refused(world: &FleetWorld, hint: &str) {
     let refused = world.run(&["--push"]);

@@ -1,13 +1,13 @@
-//! Remotes that are out of reach for a while, that do not take what a fleet pushes, or whose main
-//! somebody rewrites: nothing is spent, nothing is lost, and the reason is the remote's own.
+//! Remotes that cannot be reached for a while, that refuse what a fleet pushes, or whose main
+//! branch somebody rewrites: nothing is spent or lost, and the reason is the remote's own.
 
 use std::path::PathBuf;
 
 use super::{FleetWorld, LONG, ONE, TWO};
 use crate::sandbox::{Sandbox, write_executable};
 
-/// In place of ssh: it reaches the remote's folder on this machine, unless the test says that it is
-/// down or hangs.
+/// A replacement for ssh: it reaches the remote's folder on this machine, unless the test sets it
+/// to be down or to hang.
 const SSH: &str = r#"while test -e "$NOTES/hangs"; do touch "$NOTES/hung"; sleep 0.1; done
 if test -e "$NOTES/down"; then
     echo refused >> "$NOTES/refused"
@@ -18,8 +18,8 @@ for command; do :; done
 exec sh -c "$command""#;
 
 impl FleetWorld {
-    /// The remote is reached by ssh from now on: not while there is the note `down`, and never
-    /// answered while there is the note `hangs`.
+    /// Makes the remote reachable only by ssh from now on: it fails while there is the note `down`,
+    /// and never answers while there is the note `hangs`.
     pub(super) fn by_ssh(self) -> Self {
         self.sandbox.program("ssh", SSH);
         let there = format!("ssh://there{}", self.hub().display());
@@ -27,7 +27,7 @@ impl FleetWorld {
         self
     }
 
-    /// Waits until so many tries to reach the remote have failed.
+    /// Waits until this many tries to reach the remote have failed.
     #[track_caller]
     pub(super) fn until_refused(&self, times: usize) {
         self.until("the remote is asked in vain", |world| {
@@ -40,7 +40,8 @@ impl FleetWorld {
     }
 }
 
-/// A hook of the remote that asks a script for `sh` about each ref, `$1`, and its old commit, `$2`.
+/// Installs a hook of the remote that calls a script for `sh` for each ref, `$1`, and its old
+/// commit, `$2`.
 fn ask_about_refs(world: &FleetWorld, script: &str) -> PathBuf {
     let hook = world.hub().join("hooks/update");
     write_executable(&hook, &format!("#!/bin/sh\n{script}\n"));

@@ -1,4 +1,4 @@
-//! What a person asks of a fleet that runs: pause, cancel, resume, and a message for its agents.
+//! Requests to a running fleet: pause, cancel, resume, and a message for its agents.
 
 use rustix::process::Signal;
 
@@ -29,7 +29,7 @@ fn go(world: &FleetWorld, tasks: &[&str]) {
 }
 
 impl FleetWorld {
-    /// Waits until the coordinator has obeyed each request.
+    /// Waits until the coordinator has carried out each request.
     #[track_caller]
     fn until_executed(&self) {
         let folder = self.sandbox.crew_home().join("fleets/repo/requests");

@@ -1,5 +1,5 @@
-//! What a later start makes of tasks that have ended: work that no commit holds, a text that has
-//! changed, a landing that was refused, a fleet that lands from now on.
+//! What a later start does with tasks that have ended: work that no commit contains, a text that
+//! has changed, a landing that was refused, a fleet that lands from now on.
 
 use super::{FleetWorld, LONG, ONE, TWO};
 

@@ -1,5 +1,6 @@
-//! The slots of a machine under the attempts of several fleets, some of which die: no more work at
-//! once than there are slots, nobody waits for the dead, and who waits can be ended.
+//! The slots of a machine under the attempts of several fleets, some of which die: no more work
+//! runs at the same time than there are slots, nobody waits for a dead process, and waiting
+//! attempts can be ended.
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -11,7 +12,7 @@ const SLOTS: usize = 4;
 /// Three fleets, which together have three times as many attempts as there are slots.
 const FLEETS: [&str; 3] = ["one", "two", "three"];
 const TASKS: usize = 6;
-/// Each slot is one agent's at a time. The first agents stay until the note `go`.
+/// Each slot is used by one agent at a time. The first agents wait for the note `go`.
 const AGENT: &str = "exec 9> $NOTES/slot.$CREW_SLOT; flock -n 9 || echo $task >> $NOTES/shared
 echo $iteration >> work-$task; wait_for go; [ $iteration -lt 2 ] || claim";
 
@@ -21,7 +22,7 @@ impl FleetWorld {
         self.sandbox.start_crew(&["fleet", "run", folder, "--yes"])
     }
 
-    /// The first attempts of a fleet that do this now, each with its report.
+    /// The first attempts of a fleet that are in this phase, each with its report.
     fn that_do(&self, fleet: &str, phase: &str) -> Vec<(String, Value)> {
         let folder = self.sandbox.crew_home().join(format!("fleets/{fleet}/attempts"));
         let mut found = Vec::new();

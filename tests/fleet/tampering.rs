@@ -1,5 +1,5 @@
-//! An agent that changes what its fleet is made of: nothing that runs changes with it, nothing of
-//! it lands, and nothing is pushed elsewhere.
+//! An agent that changes the files of its fleet: nothing that runs is affected, none of it lands,
+//! and nothing is pushed elsewhere.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use super::{FleetWorld, LONG, ONE};
 use crate::sandbox::write_executable;
 
 /// The agent of `z` changes the other tasks, the fleet and the list of files for new clones, in the
-/// folder that it is given.
+/// given folder.
 fn tampers(folder: &str) -> String {
     format!(
         r#"if [ $task = z ]; then
@@ -26,7 +26,8 @@ fi
     )
 }
 
-/// `folder`, or the repository of the person, is changed while `z` works; `a` waits for its slot.
+/// A world in which `folder`, or the user's repository, is changed while `z` works; `a` waits for
+/// its slot.
 fn world(folder: Option<&str>) -> FleetWorld {
     let world = FleetWorld::new("");
     let repository = world.sandbox.repository().display().to_string();
@@ -39,7 +40,7 @@ fn world(folder: Option<&str>) -> FleetWorld {
         .file("secret", "key\n")
 }
 
-/// What is true whatever `z` did.
+/// Asserts what is true whatever `z` did.
 #[track_caller]
 fn nothing_changed(world: &FleetWorld) {
     assert_eq!(world.begun("a"), [1]);
@@ -157,8 +158,8 @@ fn what_an_agent_plants_in_its_clone_runs_nowhere_else() {
     assert_eq!(ran.code(), 13, "{ran:#?}");
 }
 
-/// What an agent does in its own clone, by the name of its task, and what that leads to: `None` if
-/// its work lands, else what the reason of the task names. `$EVIL` is a program that leaves a note.
+/// An agent's actions in its own clone, by the name of its task, and the result: `None` if its work
+/// lands, otherwise a text in the task's reason. `$EVIL` is a program that leaves a note.
 const ATTACKS: [(&str, &str, Option<&str>); 23] = [
     ("stash", "git stash pop -q; echo mine > $task; git stash -q -u; git stash pop -q", None),
     ("prune", "git worktree prune; git gc -q --prune=now", None),
@@ -320,7 +321,7 @@ rm -f $NOTES/evil.$task
     only_objects_came(&world, &before);
 }
 
-/// New objects came, and nothing that was there is another one now.
+/// Asserts that objects were only added, and no existing one changed.
 #[track_caller]
 fn only_objects_came(world: &FleetWorld, before: &BTreeMap<PathBuf, Vec<u8>>) {
     let repository = world.sandbox.repository();

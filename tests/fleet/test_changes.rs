@@ -1,8 +1,9 @@
-//! A task whose agent changes what its checks rest on: a person accepts that, and nothing more.
+//! A task whose agent changes files that its checks depend on: a person accepts that change, and
+//! nothing more.
 
 use super::{FleetWorld, LONG};
 
-/// An agent that changes its check, and does not do what it asked for.
+/// An agent that changes its check instead of satisfying it.
 const CHANGES: &str = "touch \"work-$task\"; echo 'test ! -e bad' > check.sh; claim";
 const CHECKED: &str = "verify = [\"sh check.sh\"]\nfailure-threshold = 2";
 const ACCEPTS: [&str; 3] = ["resume", "repo/a", "--accept-test-changes"];

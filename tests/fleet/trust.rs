@@ -1,4 +1,4 @@
-//! What a person answers in a terminal before a fleet starts.
+//! A user's answers in a terminal before a fleet starts.
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{FleetWorld, ONE};
 use crate::client::{Terminal, in_a_terminal};
 
-/// A terminal in which the fleet asks to be trusted; it shows the exit code in the end.
+/// A terminal in which the fleet asks for trust; it shows the exit code at the end.
 fn asking(world: &FleetWorld) -> Terminal<'_> {
     let crew = world.sandbox.build().path().display().to_string();
     let mut shell = world.sandbox.command("sh");

@@ -1,5 +1,5 @@
-//! The verbs of loops for tasks of a fleet that nobody coordinates now: what they show, whom they
-//! reach, and what the next start makes of what was asked.
+//! Subcommands for loops, applied to tasks of a fleet without a coordinator: what they show, whom
+//! they reach, and how the next start applies the requests.
 
 use std::path::Path;
 
@@ -104,7 +104,7 @@ fn another_node_continues_the_first_ones_pushed_work_with_the_answer() {
 }
 
 impl FleetWorld {
-    /// The executor `nodes` says from now on that the job is over.
+    /// Makes the executor `nodes` report from now on that the job has ended.
     fn allow_job(&self, attempt: &str) {
         std::fs::write(self.note(&format!("status.{attempt}")), "done\n").unwrap();
     }

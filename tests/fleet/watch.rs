@@ -1,4 +1,4 @@
-//! How a fleet is doing for a person who left it, and the board that ends with it.
+//! The state of a fleet for a user who left it, and the board that ends with it.
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -7,14 +7,14 @@ use super::{FleetWorld, LONG, TWO};
 use crate::client::{Terminal, in_a_terminal};
 
 impl FleetWorld {
-    /// `crew fleet status --json`, which also says what was not recorded.
+    /// The output of `crew fleet status --json`, which also reports what was not recorded.
     #[track_caller]
     fn status(&self) -> Value {
         let page = self.crew(&["fleet", "status", "--json"]).success();
         serde_json::from_str(&page).unwrap()
     }
 
-    /// A shell in which a person watches the fleet, and sees the code with which that ends.
+    /// A shell in which a user watches the fleet, and sees the exit code of the board.
     fn watched(&self) -> Terminal<'_> {
         let mut shell = self.sandbox.command("sh");
         let crew = self.sandbox.build().path().display().to_string();
@@ -23,14 +23,14 @@ impl FleetWorld {
     }
 }
 
-/// Whether every task waits for a run, and that is the next thing to type.
+/// Whether every task waits for a run, and that is the next command.
 fn waits_for_a_run(status: &Value) -> bool {
     let tasks = status["tasks"].as_array().unwrap();
     let waits = |task: &Value| task["group"] == "waiting" && task["waits"]["for"] == "run";
     tasks.iter().all(waits) && status["next"] == "crew fleet run tasks"
 }
 
-/// Two tasks on one slot. The first was interrupted, and has ended its first iteration.
+/// Two tasks on one slot. The first was interrupted after its first iteration.
 fn interrupted() -> FleetWorld {
     let world = FleetWorld::new(&format!("wait_for go; {TWO}"))
         .tasks(&["a", "b"], "")

@@ -1,4 +1,4 @@
-//! What somebody types, or has typed for them: wrong words, which the error repeats.
+//! Text that somebody types, or has typed for them: wrong words, which the error repeats.
 
 use super::{Source, plant};
 

@@ -1,4 +1,4 @@
-//! What is in files, variables and other programs of this machine.
+//! Text in files, variables and other programs of this machine.
 
 use std::fs;
 
@@ -101,7 +101,7 @@ pub(super) const SOURCES: &[Source] = &[
     }),
 ];
 
-/// The text as TOML and JSON write it: everything in it is escaped.
+/// The text as TOML and JSON write it, fully escaped.
 pub(super) fn quoted(text: &str) -> String {
     let letters = text.chars().map(|letter| match letter {
         ' '..='~' if letter != '"' && letter != '\\' => letter.to_string(),

@@ -19,7 +19,7 @@ use crate::run::World;
 use crate::sandbox::{DEADLINE, Sandbox, crew};
 use crate::spawned::{Ran, Running};
 
-/// Where a text is planted: what the place is called, and how the text gets there.
+/// Where a text is planted: the name of the place, and how the text gets there.
 type Source = (&'static str, fn(&Scene, &str));
 
 /// The beginning of the text, to find it again.
@@ -28,11 +28,11 @@ const MARK: &str = "planted";
 /// break by another, a deletion, and the direction of writing turned: overridden, isolated, and
 /// marked twice; and the marks with which crew says what is green and where that ends.
 const CODES: &str = "\u{fdd0}\u{1b}]52;c;cHduZWQ=\u{7}\u{1b}[2J\u{8}\u{9b}31m\u{85}\u{7f}\u{202e}\u{2066}\u{200f}\u{61c}\u{fdd5}";
-/// Those of them that git takes in the name of a branch, and TOML as they are.
+/// Those of the codes that git accepts in the name of a branch, and TOML accepts unescaped.
 const NAME: &str = "planted\u{fdd0}\u{9b}31m\u{85}\u{202e}\u{2066}\u{200f}\u{61c}end";
 const CLAIM: &str = "All done.\n<promise>COMPLETE</promise>";
 
-/// All that prints while a loop is live.
+/// All commands that print while a loop is live.
 const LIVE: [&[&str]; 7] = [
     &["status"],
     &["status", "--all"],
@@ -42,7 +42,7 @@ const LIVE: [&[&str]; 7] = [
     &["config"],
     &["handoff", "as it stands"],
 ];
-/// All that prints when it is over.
+/// All commands that print when it has ended.
 const OVER: [&[&str]; 9] = [
     &["status"],
     &["show"],
@@ -55,7 +55,7 @@ const OVER: [&[&str]; 9] = [
     &["doctor"],
 ];
 
-/// The text.
+/// The planted text.
 fn planted() -> String {
     format!("{MARK}{CODES}end")
 }
@@ -67,10 +67,10 @@ fn is_forbidden(character: char) -> bool {
         | '\u{fdd0}'..='\u{fdef}')
 }
 
-/// A world of one planted text, and all that was said in it.
+/// A sandbox with one planted text, and all output in it.
 struct Scene {
     world: World,
-    /// Who said it, and what.
+    /// The sources of output, each with its text.
     said: RefCell<Vec<(String, String)>>,
 }
 
@@ -93,8 +93,8 @@ impl Scene {
         self.said.borrow_mut().push((by.to_owned(), text.to_owned()));
     }
 
-    /// Records what was said. The codes of crew's own colours are taken away where a person reads
-    /// it, but never one within the text.
+    /// Records output. The codes of crew's own colours are removed where a user reads it, but never
+    /// one within the text.
     fn heard(&self, by: &str, mut ran: Ran) -> Ran {
         for text in [&mut ran.stdout, &mut ran.stderr] {
             assert!(!text.contains(&format!("{MARK}\u{1b}")), "{by}: {text}");
@@ -130,7 +130,7 @@ impl Scene {
         self.heard(by, Running::start(command, payload).wait(DEADLINE));
     }
 
-    /// Sends an event of the client; what the client would print of the answer is recorded too.
+    /// Sends an event of the client; what the client would print of the answer is recorded, too.
     fn event(&self, name: &str, mut more: Value) -> Ran {
         more["hook_event_name"] = json!(name);
         let ran = self.heard(&format!("the {name} hook"), self.sandbox().hook(more));
@@ -154,12 +154,12 @@ impl Scene {
         self.types("loop", arguments);
     }
 
-    /// The agent stops after these words.
+    /// Sends the stop of the agent after these words.
     fn stops(&self, words: &str) {
         self.event("Stop", json!({"last_assistant_message": words, "prompt_id": "p-1"}));
     }
 
-    /// The project's settings file.
+    /// Writes the project's settings file.
     fn project(&self, text: &str) {
         self.sandbox().write(".claude/crew.toml", text);
     }
@@ -169,7 +169,7 @@ impl Scene {
         self.world.file(name)
     }
 
-    /// Prints everything that can be printed, live and over.
+    /// Prints everything that can be printed, while the loop is live and after its end.
     fn print_everything(&self) {
         for arguments in LIVE {
             self.crew(arguments);
@@ -197,7 +197,7 @@ impl Scene {
         }
     }
 
-    /// What got through, or that the text never appeared at all.
+    /// The codes that got through, or a note that the text never appeared.
     fn complaints(self, source: &str) -> Vec<String> {
         let said = self.said.into_inner();
         let mut complaints = Vec::new();

@@ -1,4 +1,4 @@
-//! What agents, git and the user's own commands bring into a run.
+//! Text that agents, git and the user's own commands bring into a run.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What the user, the agent and the client bring into a session.
+//! Text that the user, the agent and the client bring into a session.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{CLAIM, NAME, Source, plant};
 
-/// A claim, and a promise, is one line.
+/// The text on one line, as a claim and a promise need it.
 fn on_one_line(text: &str) -> String {
     text.replace('\u{85}', "")
 }

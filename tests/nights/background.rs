@@ -1,4 +1,4 @@
-//! Work the client runs in the background: one job that ends, one that never does.
+//! Work that the client runs in the background: a job that ends, and one that never does.
 
 use super::{await_loop, await_outcome, said, work};
 use crate::client::{Api, Client, Installed, Reply, on_both_terminals};

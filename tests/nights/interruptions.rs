@@ -1,5 +1,5 @@
-//! What a person interrupts stays so until the person says otherwise; what the client interrupts is
-//! repaired.
+//! What the user interrupts stays interrupted until the user continues it; what the client
+//! interrupts is repaired.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn a_pause_typed_during_a_turn_takes_effect_before_the_next_iteration_on_2_1_330
     with_terminal("2.1.330", a_pause_typed_in_mid_turn_takes_effect_before_the_next_iteration);
 }
 
-/// A command that only an interruption ends, or the end of the test: a killed client leaves it
+/// A command that only an interruption, or the end of the test, ends: a killed client leaves it
 /// behind.
 const ENDLESS: &str = "while test -d ~; do sleep 1; done";
 

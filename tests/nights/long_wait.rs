@@ -10,7 +10,7 @@ use crate::sandbox::Sandbox;
 
 /// How far ahead the limit's reset is.
 const WAIT: Duration = Duration::from_secs(11 * 60);
-/// The most that may be added to it: the spread of many loops, and a slow machine.
+/// The maximum that may be added to it: the spread of many loops, and a slow machine.
 const SLACK: Duration = Duration::from_secs(90);
 
 #[test]

@@ -1,5 +1,5 @@
-//! What happens to a loop left alone for a night, in the real client in a terminal: limits,
-//! interruptions, compaction, closed sessions, background work.
+//! A loop that is left alone for a night, in the real client in a terminal: limits, interruptions,
+//! compaction, closed sessions, background work.
 
 mod agents;
 mod background;
@@ -42,7 +42,7 @@ fn said(number: u32) -> Reply {
     Reply::text(&format!("Working on it, {number}."))
 }
 
-/// Iterations that use a tool each.
+/// Iterations that each use a tool.
 fn work(number: u32) -> Reply {
     Reply::bash(&format!("echo {number} >> work.txt")).then(said(number))
 }

@@ -1,5 +1,5 @@
-//! crew's commands, typed in the real client while the agent works: each is obeyed at the next
-//! boundary, once, without a request to the model; a command that the user took back is not.
+//! crew's commands, typed in the real client while the agent works: each is carried out at the next
+//! boundary, once, without a request to the model; a command that the user withdrew is not.
 
 use std::time::Duration;
 
@@ -28,8 +28,8 @@ fn enter(terminal: &Terminal<'_>, text: &str) {
     terminal.enter();
 }
 
-/// Types it while the agent works; the older client loses input typed before it has queued the
-/// last.
+/// Types a command while the agent works; the older client loses input typed before it has queued
+/// the last one.
 #[track_caller]
 fn queue(sandbox: &Sandbox, terminal: &Terminal<'_>, text: &str) {
     enter(terminal, text);

@@ -55,7 +55,7 @@ fn a_wait<'world>(
     terminal
 }
 
-/// Says one thing, meets a limit that ends in `seconds`, and answers everything after that.
+/// Answers once, reaches a limit that ends in `seconds`, and answers everything after that.
 fn limited(seconds: u64) -> Api {
     let mut asked = 0;
     Api::answering(move |_| {

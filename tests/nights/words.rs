@@ -1,5 +1,5 @@
-//! A usage limit that reaches a session only as text, on the real clock: a hook gets what the
-//! client shows, and no field that says when the limit ends.
+//! A usage limit that reaches a session only as text, on the real clock: a hook gets the text that
+//! the client shows, and no field with the end of the limit.
 
 use chrono::{DateTime, Utc};
 

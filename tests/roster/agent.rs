@@ -1,5 +1,5 @@
-//! The pinned agents: where each is installed, and what makes it ask the scripted server. Every key
-//! is a fake, every home the test's own.
+//! The pinned agents: where each is installed, and how it is made to use the scripted server. Every
+//! key is fake, and every home is the test's own.
 
 use std::path::PathBuf;
 
@@ -9,17 +9,17 @@ use crate::client::{Api, environment};
 use crate::sandbox::{Sandbox, checkout};
 
 const KEY: &str = "fake-key-0001";
-/// What a million tokens cost, in dollars: input, cached input, output.
+/// The price of a million tokens in dollars: input, cached input, output.
 pub(super) type Prices = (f64, f64, f64);
 
 pub(super) struct Agent {
     pub(super) name: &'static str,
     pub(super) version: &'static str,
-    /// Below the folder of the installed clients.
+    /// The path below the folder of the installed clients.
     path: &'static str,
-    /// `None` where the agent tells no cost.
+    /// The agent's prices; `None` if it does not report a cost.
     pub(super) prices: Option<Prices>,
-    /// Settles a home, and returns the variables that lead to a server.
+    /// Prepares a home, and returns the variables that lead to a server.
     settle: fn(&Sandbox, &str) -> Variables,
 }
 
@@ -43,7 +43,7 @@ impl Agent {
     }
 }
 
-/// Where the process of the agent that runs is noted.
+/// The file with the process id of the running agent.
 pub(super) fn note(sandbox: &Sandbox) -> PathBuf {
     sandbox.root().join("agent.pid")
 }

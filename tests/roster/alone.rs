@@ -1,6 +1,6 @@
-//! A test without a network: it runs itself again in a network namespace that holds nothing but the
-//! loopback interface. Where none is allowed it runs here, and only the proxies that lead nowhere
-//! keep its agents in.
+//! A test without a network: it runs itself again in a network namespace that has only the loopback
+//! interface. If none is allowed it runs here, and only the proxies that lead nowhere isolate its
+//! agents.
 
 use std::process::Command;
 use std::time::Duration;
@@ -8,12 +8,12 @@ use std::time::Duration;
 use crate::client::say;
 use crate::spawned::Running;
 
-/// Set in the namespace.
+/// A variable that is set in the namespace.
 const INSIDE: &str = "CREW_TEST_LOOPBACK_ONLY";
 const UP: &str = "ip link set lo up && exec \"$@\"";
-/// The longest that all scenarios of one agent may take.
+/// The longest time that all scenarios of one agent may take.
 const DEADLINE: Duration = Duration::from_secs(15 * 60);
-/// A closed port: nothing listens on the first.
+/// A closed port: nothing listens on port 1.
 const NOWHERE: &str = "http://127.0.0.1:1";
 
 pub(super) fn without_network(test: impl FnOnce()) {
@@ -30,7 +30,8 @@ pub(super) fn without_network(test: impl FnOnce()) {
     assert!(ran.stdout.contains("1 passed"), "{name} did not run: {}", ran.stdout);
 }
 
-/// Variables that lead an agent nowhere at once; without, some wait seconds for a name's address.
+/// Variables that make every address unreachable immediately; without them, some agents wait
+/// seconds for name resolution.
 pub(super) fn proxies() -> Vec<(&'static str, String)> {
     let names =
         ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];

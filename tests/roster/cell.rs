@@ -1,4 +1,4 @@
-//! One cell of the table: a scenario under `crew run` with one agent, and what came of it.
+//! One cell of the table: a scenario under `crew run` with one agent, and its result.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -14,31 +14,32 @@ use crate::client::{Api, ReportedUse, Tokens};
 use crate::sandbox::Sandbox;
 use crate::spawned::{Ran, Running};
 
-/// The longest that a cell may take; what is still at work then is cancelled, and the row says so.
+/// The longest time that a cell may take; a run that is still at work then is cancelled, and the
+/// row says so.
 const DEADLINE: Duration = Duration::from_secs(300);
-/// For a run that was cancelled.
+/// The time for a cancelled run to end.
 const END: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(50);
-/// Ends an agent that says nothing; none of the scenarios' answers takes as long.
+/// The idle timeout for an agent; no answer of the scenarios takes as long.
 const IDLE: &str = "240s";
-/// What a title cost is told to nobody.
+/// The value of a cell that is exact except for the cost of titles, which is not reported.
 pub(super) const EXCEPT_TITLES: &str = "exact except titles";
 const TASK: &str = "Do the job of the script.";
 
-/// What came of a cell.
+/// The result of a cell.
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) scenario: &'static str,
-    /// `completed checked`, `waits`, `not over`.
+    /// How it ended: `completed checked`, `waits`, `not over`.
     pub(super) end: String,
     pub(super) exit: Option<i32>,
     pub(super) iterations: u64,
     pub(super) failures: u64,
-    /// `exact`, `nothing`, `untold`, or the two sums that differ.
+    /// The tokens: `exact`, `nothing`, `untold`, or the two sums that differ.
     pub(super) tokens: String,
-    /// `exact`, `-` where there is none, or the two sums that differ.
+    /// The cost: `exact`, `-` if there is none, or the two sums that differ.
     pub(super) cost: String,
-    /// When the next start is, of a loop that waits.
+    /// The time of the next start of a loop that waits.
     pub(super) next: String,
     pub(super) requests: usize,
     pub(super) seconds: u64,
@@ -102,14 +103,15 @@ fn start(agent: &Agent, scenario: &Scenario, sandbox: &Sandbox, api: &Api) -> Ru
     Running::start(command, None)
 }
 
-/// Sent to all of the agent's group: some are a launcher and its child, and the launcher lives on.
+/// Sends a signal to all of the agent's group: some agents are a launcher and its child, and the
+/// launcher survives.
 fn interrupt(sandbox: &Sandbox, signal: Signal) {
     let noted = std::fs::read_to_string(note(sandbox)).unwrap();
     let pid = Pid::from_raw(noted.trim().parse().unwrap()).unwrap();
     kill_process_group(pid, signal).unwrap();
 }
 
-/// The loop as `crew status` tells of it; a run that was refused has none.
+/// The loop in `crew status --json`; a refused run has none.
 pub(super) fn the_loop(sandbox: &Sandbox, ran: &Ran) -> Value {
     let shown = sandbox.crew(&["status", "--all", "--json"]).success();
     let shown: Value = serde_json::from_str(&shown).unwrap();
@@ -129,8 +131,8 @@ fn due(sandbox: &Sandbox) -> Option<DateTime<Utc>> {
     record["state"]["due"].as_str()?.parse().ok()
 }
 
-/// Until then, in minutes. `the reset` is that of the plan's limit, give or take the minute that
-/// its words leave open and the spread of a return.
+/// The time until then, in minutes. `the reset` is that of the plan's limit, give or take the
+/// minute that its text leaves open and the spread of a return.
 fn ahead(due: DateTime<Utc>) -> String {
     let late = (due - reset()).num_seconds();
     if (-60..=120).contains(&late) {
@@ -159,7 +161,7 @@ pub(super) fn tokens(usage: &Value, shown: ReportedUse) -> String {
     }
 }
 
-/// crew's cost beside the server's tokens at the agent's own prices.
+/// crew's cost compared with the server's tokens at the agent's own prices.
 #[expect(clippy::cast_precision_loss, reason = "a few thousand tokens")]
 fn cost(agent: &Agent, usage: &Value, shown: ReportedUse) -> String {
     let ours = usage["cost_usd"].as_f64().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! A loop whose agent meets the limit of its plan, and whose fallback completes it: both are the
-//! real programs, at one scripted server.
+//! A loop whose agent reaches the limit of its plan, and whose fallback completes it: both are the
+//! real programs, with one scripted server.
 
 use std::process::Command;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::sandbox::Sandbox;
 use crate::spawned::Running;
 
 const DEADLINE: Duration = Duration::from_secs(180);
-/// A codex with a provider of its own is logged in nowhere.
+/// The settings of a Codex with its own provider, which has no login.
 const SETTINGS: &str = "agents.codex.login = []\n";
 
 #[test]

@@ -1,7 +1,7 @@
-//! The real agents, each under `crew run` in every scenario, against the scripted server: what came
-//! is compared with `expected.txt`, and printed as a table. The network beyond the loopback
-//! interface is closed. An agent that is not installed is skipped with a line,
-//! unless `CREW_REQUIRE_CLIENT=1`; with `CREW_RECORD=1` what each printed becomes a fixture.
+//! The real agents, each under `crew run` in every scenario, with the scripted server: the results
+//! are compared with `expected.txt`, and printed as a table. Only the loopback interface is
+//! reachable. An agent that is not installed is skipped with a message, unless
+//! `CREW_REQUIRE_CLIENT=1`; with `CREW_RECORD=1` the output of each becomes a fixture.
 
 mod agent;
 mod alone;
@@ -18,7 +18,8 @@ use agent::Agent;
 use cell::Row;
 use scenario::{SCENARIOS, Scenario};
 
-/// Cells of one agent that run at once: most of their time they wait for it.
+/// The number of cells of one agent that run at the same time, because most of their time they wait
+/// for it.
 const LANES: usize = 3;
 
 /// Makes a test of each agent.
@@ -42,7 +43,7 @@ fn is_installed(agent: &Agent) -> bool {
     is_there
 }
 
-/// The scenarios to run: all, or those that `CREW_SCENARIO` names, between commas.
+/// The scenarios to run: all, or those that `CREW_SCENARIO` names, separated by commas.
 #[track_caller]
 fn asked_for(only: Option<&str>) -> Vec<&'static Scenario> {
     let Some(only) = only else { return SCENARIOS.iter().collect() };

@@ -1,5 +1,5 @@
-//! Recordings: with `CREW_RECORD=1` what an agent printed in the first iteration of a cell is kept
-//! as a fixture, small, and with words for what differs from run to run.
+//! Recordings: with `CREW_RECORD=1` the output of an agent in the first iteration of a cell is kept
+//! as a fixture, shortened, and with placeholders for parts that differ from run to run.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use super::scenario::Scenario;
 use crate::client::Api;
 use crate::sandbox::{Sandbox, checkout};
 
-/// Of a long recording the beginning and the end are kept.
+/// How many lines of the beginning of a long recording are kept; its end is kept, too.
 const FIRST_LINES: usize = 40;
 const LAST_LINES: usize = 20;
 const TEXT_CHARS: usize = 300;
@@ -52,7 +52,7 @@ fn first_log(sandbox: &Sandbox) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A line with its long texts cut and its long lists ended early; it remains the JSON that it was.
+/// A line with its long texts and lists truncated; it remains valid JSON.
 fn shortened(line: &str) -> String {
     let Ok(mut value) = serde_json::from_str::<Value>(line) else {
         return line.chars().take(TEXT_CHARS).collect();

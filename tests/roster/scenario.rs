@@ -1,4 +1,4 @@
-//! The scenarios, as data: what the model's service says, what crew is asked, and who disturbs.
+//! The scenarios, as data: the model service's replies, crew's options, and disturbances.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use crate::client::{Refusal, Reply};
 
 pub(super) struct Scenario {
     pub(super) name: &'static str,
-    /// What is said to one request after the other; the last is repeated. The path is that of the
-    /// file the check looks for.
+    /// The replies to consecutive requests; the last one is repeated. The path is that of the file
+    /// the check expects.
     pub(super) replies: fn(&Path) -> Vec<Reply>,
     pub(super) arguments: &'static [&'static str],
-    /// What the agent gets while the first request is open.
+    /// The signal that the agent gets while the first request is open.
     pub(super) signal: Option<Signal>,
-    /// Whether a wait is sat out; else the run is cancelled once it waits.
+    /// Whether a wait runs to its end; otherwise the run is cancelled once it waits.
     pub(super) is_patient: bool,
 }
 
@@ -24,10 +24,10 @@ pub(super) const CLAIM: &str = "All is done.\n\n<promise>COMPLETE</promise>";
 const CHECK: [&str; 2] = ["--verify", "test -e made.txt"];
 const ONCE: &[&str] = &["-n", "1"];
 const CHECKED: &[&str] = &[CHECK[0], CHECK[1], "-n", "3"];
-/// How long a request is left open in which the agent is ended.
+/// How long a request stays open in which the agent is ended.
 const OPEN: Duration = Duration::from_secs(600);
 
-/// When the limit of a plan ends, to the minute: its words name no seconds.
+/// When the limit of a plan ends, to the minute: its text names no seconds.
 pub(super) fn reset() -> DateTime<Utc> {
     (Utc::now() + TimeDelta::minutes(70)).duration_trunc(TimeDelta::minutes(1)).unwrap()
 }
@@ -44,7 +44,7 @@ fn claim() -> Reply {
     used(Reply::text(CLAIM))
 }
 
-/// Numbers of which no two sums are alike.
+/// A reply with usage numbers of which no two sums are equal.
 fn used(reply: Reply) -> Reply {
     reply.usage(1_001, 53).used("cache_read_input_tokens", 807)
 }

@@ -1,4 +1,4 @@
-//! The table: what is expected of each cell, what came, and where they differ.
+//! The table: the expected and actual result of each cell, and the differences.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use crate::client::say;
 
 const EXPECTED: &str = include_str!("expected.txt");
 
-/// Prints what came, a row for each scenario.
+/// Prints the results, one row for each scenario.
 pub(super) fn print(agent: &Agent, rows: &[Row]) {
     let name = format!("{} {}", agent.name, agent.version);
     let mut text = format!(
@@ -36,7 +36,7 @@ pub(super) fn print(agent: &Agent, rows: &[Row]) {
     say(&text);
 }
 
-/// The cells in which something else came, both lines for each.
+/// The cells with an unexpected result, with both lines of each.
 pub(super) fn unexpected(agent: &Agent, rows: &[Row]) -> String {
     let mut text = String::new();
     for row in rows {
@@ -51,7 +51,7 @@ pub(super) fn unexpected(agent: &Agent, rows: &[Row]) -> String {
     text
 }
 
-/// What came, in the columns of the expected line, whose cells stand where they are met.
+/// The results in the columns of the expected line, whose cells are used where they match.
 fn shape(row: &Row, expected: &[&str]) -> Vec<String> {
     let exit = row.exit.map_or("-".to_owned(), |code| code.to_string());
     let usage = match row.cost.as_str() {
@@ -76,7 +76,7 @@ fn shape(row: &Row, expected: &[&str]) -> Vec<String> {
     cells.map(cell).collect()
 }
 
-/// `*` is met by whatever came, and "1-2 min" by a time within it.
+/// Whether a result matches: `*` matches anything, and "1-2 min" a time within it.
 fn is_met(expected: &str, came: &str) -> bool {
     let minutes = |text: &str| text.parse::<u32>().ok();
     let within = expected.strip_suffix(" min").and_then(|it| it.split_once('-'));
@@ -101,7 +101,7 @@ fn an_expected_cell_accepts_only_what_it_says() {
     }
 }
 
-/// The line of this agent, else that of any.
+/// The line of this agent, otherwise that of any agent.
 fn expected(scenario: &str, agent: &str) -> Vec<&'static str> {
     let lines = EXPECTED.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     let lines: Vec<Vec<&str>> =
@@ -111,7 +111,7 @@ fn expected(scenario: &str, agent: &str) -> Vec<&'static str> {
     line.unwrap_or_else(|| panic!("expected.txt has no line for {scenario}"))[2..].to_vec()
 }
 
-/// What `docs/reference/agents.md` says of an agent: what is expected of it.
+/// The text of `docs/reference/agents.md` about an agent, made from the expected results.
 fn words_of_the_page(agent: &Agent) -> String {
     let is =
         |scenario: &str, column: usize, word: &str| expected(scenario, agent.name)[column] == word;

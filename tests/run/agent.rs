@@ -1,4 +1,4 @@
-//! What a person sets for the agent itself: its model, its own options, the commands it may run.
+//! The user's settings for the agent itself: its model, its own options, the commands it may run.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::{CLAIM, WORK, World};
 
 /// A step that notes the agent's arguments, one per line.
 const NOTE: &str = "printf '%s\\n' \"$@\" > \"$notes/arguments.$call\"; echo Noted.";
-/// An agent that takes a model and knows permissions.
+/// An agent that accepts a model and permissions.
 const OWN: &str =
     "agents.fake.model = \"--model\"\nagents.fake.permissions.accept-edits = [\"--edits\"]\n";
 

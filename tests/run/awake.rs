@@ -1,5 +1,4 @@
-//! The machine stays awake only while a run works, by the system's own program, here one of the
-//! test's.
+//! The machine stays awake only while a run works, by the system's own program, here a fake one.
 
 use rustix::process::{Pid, Signal, test_kill_process};
 

@@ -1,5 +1,5 @@
 //! The board of `crew watch` in a terminal: what it shows at three sizes, what each key does, and
-//! that the terminal is as it was, however the board ends.
+//! that the terminal is restored, however the board ends.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -86,7 +86,7 @@ fn copied(world: &World, from: &Path, number: usize) {
     std::fs::write(to.join("loop.json"), record.to_string()).unwrap();
 }
 
-/// A machine with so many loops that are blocked, paused or over.
+/// A machine with this many loops that are blocked, paused or have ended.
 fn machine(loops: usize) -> World {
     let world = World::new(&[WORK]);
     let (over, blocked) = (model(&world, WORK), model(&world, BLOCKED));
@@ -182,7 +182,7 @@ fn every_key_does_what_the_last_line_says() {
     });
 }
 
-/// What a shell says about a board in it that was ended so: the screen, once the shell has it back.
+/// The screen of a shell after a board in it was ended in this way.
 fn left(sandbox: &Sandbox, end: impl FnOnce(&Terminal<'_>, Pid)) -> String {
     let (crew, note) = (sandbox.build().path().display(), sandbox.root().join("pid"));
     let script = format!(

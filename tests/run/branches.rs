@@ -1,4 +1,5 @@
-//! Which branch a run commits to and pushes: the one it began on, unless a person says otherwise.
+//! The branch that a run commits to and pushes: the one it began on, unless the user decides
+//! otherwise.
 
 use insta::assert_snapshot;
 use rustix::process::Signal;
@@ -14,7 +15,7 @@ impl World {
     }
 }
 
-/// A commit on `main` with one more file, without leaving the branch.
+/// Makes a commit on `main` with one more file, without leaving the branch.
 const MAIN_MOVES: &str = "blob=$(echo moved | git hash-object -w --stdin); \
     tree=$( (git ls-tree main; printf '100644 blob %s\tmoved-%s\n' $blob $call) | git mktree); \
     git update-ref refs/heads/main $(git commit-tree $tree -p main -m Moved); echo \"call $call\" >> work.txt";

@@ -15,9 +15,9 @@ struct Bad {
     script: &'static str,
     options: &'static [&'static str],
     exit: i32,
-    /// What the record and the journal say the failure was.
+    /// The failure according to the record and the journal.
     failure: Option<&'static str>,
-    /// Near the end of the iteration's log.
+    /// A text near the end of the iteration's log.
     log: &'static str,
 }
 
@@ -160,7 +160,7 @@ fn a_gigabyte_of_output_does_not_grow_crews_memory() {
     }
 }
 
-/// The most memory a process has had; `None` once it has ended.
+/// The peak memory of a process; `None` once it has ended.
 #[cfg(target_os = "linux")]
 fn peak_kib(status: &str) -> Option<u64> {
     let text = std::fs::read_to_string(status).ok()?;
@@ -222,14 +222,14 @@ fn the_page_says_that_an_agent_closed_its_output_and_kept_running() {
     );
 }
 
-/// What the journal says about the only iteration.
+/// The journal's line about the only iteration.
 #[track_caller]
 fn journalled(world: &World) -> Value {
     let reported = world.crew(&["show", &world.id(), "--iteration", "1", "--json"]).success();
     serde_json::from_str::<Value>(&reported).unwrap()["iteration"].clone()
 }
 
-/// The script's processes that remain after it.
+/// The remaining processes of the script.
 fn left(world: &World) -> Vec<String> {
     let ids = std::fs::read_to_string(world.sandbox.root().join("ids")).unwrap();
     let lives = |id: &&str| {

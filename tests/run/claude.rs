@@ -22,7 +22,7 @@ impl World {
     }
 }
 
-/// The agent says `text` and ends.
+/// A step in which the agent says `text` and ends.
 pub(crate) fn answer(text: &str) -> String {
     let model_use = format!(
         r#"{{"claude-sonnet-5-5":{{"inputTokens":100,"outputTokens":10,"costUSD":{COST},"costBasis":"list"}}}}"#
@@ -36,7 +36,7 @@ pub(crate) fn answer(text: &str) -> String {
     format!("printf '%s\\n' '{said}' '{result}'")
 }
 
-/// The agent says `text` and ends, after it has filled so much of its context.
+/// A step in which the agent says `text` and ends, with this much of its context filled.
 pub(crate) fn filling(percent: u64, text: &str) -> String {
     let said = format!(
         r#"{{"type":"assistant","message":{{"id":"m1","role":"assistant","model":"claude-sonnet-5-5","content":[{{"type":"text","text":"{text}"}}],"usage":{{"input_tokens":{},"output_tokens":0}}}}}}"#,
@@ -48,19 +48,20 @@ pub(crate) fn filling(percent: u64, text: &str) -> String {
     format!("printf '%s\\n' '{said}' '{result}'")
 }
 
-/// The model's service refuses because of a limit that ends `seconds` from now, and the client ends
-/// with 1.
+/// A step in which the model's service reports a limit that ends `seconds` from now, and the client
+/// exits with 1.
 pub(crate) fn limited(seconds: impl Display) -> String {
     let limit = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","rateLimitType":"five_hour","resetsAt":%s}}"#;
     format!("printf '{limit}\\n' $(($(date +%s) + {seconds})); {}", failed("rate_limit", 429))
 }
 
-/// The model's service fails with an error of this kind, and the client ends with 1.
+/// A step in which the model's service fails with an error of this kind, and the client exits with
+/// 1.
 pub(crate) fn failed(kind: &str, status: u16) -> String {
     failed_with(kind, status, &format!("It did not answer ({kind})"))
 }
 
-/// The same in these words.
+/// A step in which the model's service fails with this message.
 pub(crate) fn failed_with(kind: &str, status: u16, words: &str) -> String {
     let said = format!(
         r#"{{"type":"assistant","error":"{kind}","message":{{"id":"m1","role":"assistant","content":[{{"type":"text","text":"{words}"}}]}}}}"#

@@ -1,4 +1,4 @@
-//! `crew clean`: what it lists is what goes, with everything that belongs to it, and nothing else.
+//! `crew clean`: it removes exactly what it lists, with everything that belongs to it.
 
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
@@ -21,7 +21,7 @@ fn later(world: &World, days: u64, fault: &str, arguments: &[&str]) -> Ran {
     Running::start(command, None).wait(DEADLINE)
 }
 
-/// Two loops of one working tree that are over, the newest first, each with snapshots.
+/// Two ended loops of one working tree, newest first, each with snapshots.
 fn two_loops() -> (World, [String; 2]) {
     let world = World::of(Sandbox::new().with_faults(), &[WORK, CLAIM]);
     world.crew(&["run", "First of two", "-n", "1"]);

@@ -1,4 +1,5 @@
-//! `crew run` with the real client: its prompts, its costs, and each way its iterations end.
+//! `crew run` with the real client: its prompts, its costs, and each way in which its iterations
+//! end.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -154,7 +155,7 @@ fn soon(seconds: u64) -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + seconds
 }
 
-/// Says one thing, is refused once, and continues; the second iteration is asked twice.
+/// Answers once, refuses once, and continues; the second iteration sends two requests.
 #[track_caller]
 pub(super) fn assert_repeated(sandbox: &Sandbox, ran: &Ran, api: &Api) {
     assert_ended(sandbox, ran, 10, "exhausted", 3);
@@ -284,7 +285,7 @@ fn the_plugin_in_the_clients_home_changes_no_request_and_finds_no_loop(installed
     assert_eq!(without.len(), with.len());
 }
 
-/// The same line for line, except measured times and ids.
+/// Asserts that two texts are equal except for measured times and ids.
 #[track_caller]
 fn assert_similar(one: &str, other: &str) {
     let plain = |line: &str| line.replace(|letter: char| letter.is_ascii_digit(), "");

@@ -1,4 +1,5 @@
-//! The closing event of an agent that has one: what in it makes an iteration, a failure, a claim.
+//! The closing event of an agent that has one: how it decides about an iteration, a failure, a
+//! claim.
 
 use super::World;
 use super::claude::answer;

@@ -1,5 +1,5 @@
-//! What a run's commit holds: what the agent changed, whatever its name and kind, and none of the
-//! user's earlier uncommitted work. The user's index stays as it was.
+//! The contents of a run's commit: what the agent changed, whatever its name and kind, and none of
+//! the user's earlier uncommitted work. The user's index does not change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

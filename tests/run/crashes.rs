@@ -1,5 +1,5 @@
-//! Agents that crash: a crash that is not the iteration's fault is not retried at once, and a
-//! person can cut the wait short.
+//! Agents that crash: a crash that is not the iteration's fault is not retried immediately, and the
+//! user can cut the wait short.
 
 use rustix::process::Signal;
 

@@ -1,5 +1,5 @@
-//! What an attempt did that was cut off: by a kill of crew, a pause at once or an interruption. It
-//! is the loop's work, it is reported, and the iteration that runs again is credited with it.
+//! The work of an attempt that was interrupted by a kill of crew, an immediate pause or a signal.
+//! It is the loop's work, it is reported, and the iteration that runs again is credited with it.
 
 use rustix::process::Signal;
 

@@ -1,6 +1,6 @@
-//! Many random orders to one loop, some while a resume starts, some on a full disk: none is lost,
-//! and no answer is untrue. It runs in a separate mount if the system lets a user have one, else
-//! without a full disk.
+//! Many random requests to one loop, some while a resume starts, some on a full disk: none is lost,
+//! and no answer is untrue. It runs in a separate mount if the system allows users to make one,
+//! otherwise without a full disk.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -78,7 +78,7 @@ struct Going<'a> {
 }
 
 impl<'a> Going<'a> {
-    /// Resumes if possible, else starts a new loop.
+    /// Resumes if possible, otherwise starts a new loop.
     fn start(world: &'a World) -> Self {
         let newest = world.loops().into_iter().next();
         let newest = newest.filter(|it| it["outcome"] != "cancelled");
@@ -115,7 +115,7 @@ impl<'a> Going<'a> {
         journal.matches("resumed in fresh").count()
     }
 
-    /// Gives an order, or kills it if there is none, and checks the answer against the result.
+    /// Sends a request, or kills it if there is none, and checks the answer against the result.
     fn ordered(mut self, order: &[&str], what: &str) -> Self {
         let Some((verb, options)) = order.split_first() else {
             let running = self.running.take().unwrap();

@@ -1,12 +1,12 @@
-//! What a killed crew left running: a process that carries the mark of its loop is ended, any other
-//! is named.
+//! Processes that a killed crew left running: one that carries the mark of its loop is ended, any
+//! other is named.
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{CLAIM, HANG, World};
 use crate::sandbox::DEADLINE;
 
-/// Leaves a daemon behind, its id in the note of its name, and hangs.
+/// Starts a daemon, writes its id to the note of this name, and hangs.
 fn daemon(name: &str, how: &str) -> String {
     format!(
         "setsid {how} sh -c 'echo $$ > \"$1\"; exec sleep 600' daemon \"$notes/{name}\" & \

@@ -1,5 +1,5 @@
-//! The examples of the runs people know crew by: what is shown there is what happens. Times of day
-//! and durations are normalised; a run without end is ended by Ctrl-C in its fourth iteration.
+//! Well-known examples of runs: what they show is what happens. Times of day and durations are
+//! normalised; a run without end is ended by Ctrl-C in its fourth iteration.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The exit codes a script may rely on, one way to end after another.
+//! The exit codes that scripts may rely on, one kind of end after another.
 
 use insta::assert_snapshot;
 use rustix::process::Signal;
@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use super::{CLAIM, HANG, WORK, World};
 use crate::sandbox::DEADLINE;
 
-/// A step that does nothing at all.
+/// A step that does nothing.
 const IDLE: &str = "echo Thinking.";
 
 #[test]

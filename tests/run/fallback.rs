@@ -1,5 +1,5 @@
 //! A run with a fallback: another agent takes over while the first is at a limit of its account,
-//! and gives back after it; the loop, its claim, its checks and its budget stay one. The first
+//! and hands back after it; the loop, its claim, its checks and its budget stay one. The first
 //! agent prints as Claude Code does, the second as Codex does.
 
 use rustix::process::Signal;
@@ -25,7 +25,7 @@ fn second_answer(text: &str) -> String {
     format!("printf '%s\\n' '{said}' '{ended}'")
 }
 
-/// A world with both agents: `first` by its calls, `second` at each of its.
+/// A world with both agents, each with the steps of its calls.
 pub(super) fn world(first: &[&str], second: &str) -> World {
     let world = World::claude(first, SETTINGS);
     let notes = world.note("");
@@ -47,7 +47,7 @@ pub(super) fn count(world: &World, note: &str) -> usize {
     std::fs::read_to_string(world.note(note)).unwrap_or_default().lines().count()
 }
 
-/// What the journal says between boundaries, in order.
+/// The journal's entries between boundaries, in order.
 fn changes(world: &World) -> Vec<String> {
     let journal = std::fs::read_to_string(world.file("journal.jsonl")).unwrap();
     let lines = journal.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());

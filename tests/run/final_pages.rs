@@ -1,5 +1,5 @@
-//! Ten mornings: what a person finds after a loop was left alone. The page, the handoff and the
-//! story in HTML are held word for word, and every command that a page proposes is typed.
+//! Ten mornings: what the user finds after a loop was left alone. The page, the handoff and the
+//! story in HTML are compared word for word, and every command that a page proposes is typed.
 
 use insta::assert_snapshot;
 
@@ -8,7 +8,7 @@ use crate::sandbox::{DEADLINE, Sandbox};
 use crate::spawned::Running;
 use crate::tidy::pattern;
 
-/// Prints what a test runner of five tests prints, `$(cat failing.txt)` of which fail.
+/// Prints the output of a runner of five tests, of which `$(cat failing.txt)` fail.
 const CHECK: &str = "n=$(cat failing.txt 2>/dev/null || echo 3); i=1\n\
     while [ $i -le 5 ]; do\n\
     if [ $i -le $n ]; then echo \"test reset::case_$i ... FAILED\"; else echo \"test reset::case_$i ... ok\"; fi\n\
@@ -44,7 +44,7 @@ impl Night {
         World::of(sandbox, &self.steps.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// Runs it to its end and holds what a person finds.
+    /// Runs the loop to its end and checks what the user finds.
     fn passes(&self, name: &str, world: &World) {
         let ran = world.crew(&[&["run", self.task, "-q"], self.options].concat());
         assert_eq!(ran.code(), self.exit, "{name}: {ran:#?}");
@@ -52,7 +52,7 @@ impl Night {
     }
 }
 
-/// Holds what a person finds in the morning, and types what it proposes.
+/// Checks what the user finds in the morning, and types the proposed commands.
 #[track_caller]
 fn found(name: &str, world: &World) {
     let page = world.crew(&["status"]).success();

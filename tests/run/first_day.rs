@@ -1,5 +1,5 @@
-//! What a person meets on the first day with `crew run`: mistakes that are reported at once, and
-//! ends that say enough.
+//! What a user meets on the first day with `crew run`: mistakes that are reported immediately, and
+//! ends that explain enough.
 
 use serde_json::json;
 

@@ -1,5 +1,5 @@
-//! Orders and endings when the disk of crew's home is full: in a separate mount, which needs a
-//! system that lets a user have one. Elsewhere it says that it is skipped.
+//! Requests and endings when the disk of crew's home is full: in a separate mount, which needs a
+//! system that allows users to make one. Elsewhere the test is skipped with a message.
 
 use std::process::Command;
 
@@ -14,7 +14,7 @@ const FILL: &str = "echo filling; dd if=/dev/zero of=\"$CREW_HOME/fill\" bs=64k 
 
 const SKIPPED: &str = "skipped: this system lets nobody mount a disk of their own";
 
-/// Whether this system lets a user make a private mount.
+/// Whether this system allows users to make a private mount.
 pub(super) fn may_mount() -> bool {
     let may = Command::new("unshare").args(["-rm", "true"]).output();
     may.is_ok_and(|ended| ended.status.success())

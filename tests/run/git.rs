@@ -19,14 +19,14 @@ impl World {
         self
     }
 
-    /// The subjects of a remote branch, the newest first.
+    /// The subjects of a remote branch, newest first.
     #[track_caller]
     pub(super) fn there(&self, branch: &str) -> String {
         let path = self.sandbox.root().join("origin.git").display().to_string();
         self.sandbox.git(&["--git-dir", &path, "log", "--format=%s", branch])
     }
 
-    /// Somebody else pushes a commit.
+    /// Pushes a commit of another person.
     fn somebody_pushes(&self) {
         let root = self.sandbox.root();
         let other = root.join("other").display().to_string();

@@ -1,4 +1,4 @@
-//! What a run finds missing or left over: its folder, its agent's program, and an earlier
+//! Things that a run finds missing or left over: its folder, its agent's program, and an earlier
 //! interrupted loop.
 
 use insta::assert_snapshot;

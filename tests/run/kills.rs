@@ -15,8 +15,7 @@ const TOKENS: u64 = 110;
 const KILLS: usize = 50;
 const ITERATIONS: usize = 20;
 
-/// Holds the checkout for itself, as its process in a separate session does after it; works, and
-/// answers.
+/// Locks the checkout, as its process in a separate session does afterwards; works, and answers.
 fn step() -> String {
     format!(
         "exec 9>> .git/agent.lock\n\
@@ -58,8 +57,8 @@ impl Reported {
         usize::try_from(self.sum("completed_iterations")).unwrap()
     }
 
-    /// Never more iterations than were requested, each with its time and its cost. Of those that
-    /// were lost by a kill counts what their agents had reported.
+    /// Checks that there are never more iterations than requested, each with its time and its cost.
+    /// Iterations lost by a kill count with what their agents had reported.
     #[track_caller]
     fn check(&self, kills: usize) {
         for it in &self.loops {
@@ -125,8 +124,8 @@ fn fifty_kills_lose_at_most_the_running_iteration_and_never_let_two_agents_work(
 const SEEDS: u64 = 10;
 /// The longest time between an end and a kill, in milliseconds.
 const AFTER_END_MS: u64 = 150;
-/// How the origin answers the first push of every second seed, however fast the machine is: after
-/// the kill, and with a refusal.
+/// The answer of the origin to the first push of every second seed, however fast the machine is:
+/// after the kill, and with a refusal.
 const HOLD: &str = "#!/bin/sh
 test -e ../killed && exit
 for wait in $(seq 600); do test -e ../killed && exit 1; sleep 0.1; done
@@ -148,8 +147,8 @@ fn a_kill_between_the_end_and_its_commit_or_push_is_never_forgotten() {
     assert!(left > 0, "no kill came between an end and its push");
 }
 
-/// Kills a run and resumes it: one of four anywhere, the others in the steps after its end. Returns
-/// whether it had ended, and whether something was left to do.
+/// Kills a run and resumes it: one in four at any point, the others in the steps after its end.
+/// Returns whether it had ended, and whether something was left to do.
 fn kill_once(seed: u64) -> (bool, bool) {
     let world =
         World::new(&["echo right >> work.txt; echo '<promise>COMPLETE</promise>'"]).with_origin();
@@ -199,7 +198,7 @@ fn kill_once(seed: u64) -> (bool, bool) {
     (is_over, pending > 0)
 }
 
-/// Waits until the record of the only loop says how it ended.
+/// Waits until the record of the only loop has an ending.
 fn wait_for_the_end(world: &World) {
     let folder = world.sandbox.crew_home().join("loops");
     poll_until("the end is recorded", || {

@@ -1,5 +1,4 @@
-//! The limits of a run: what is spent, what is added, and what happens at the moment one is
-//! reached.
+//! The limits of a run: what is spent, what is added, and what happens when one is reached.
 
 use super::{HANG, WORK, World};
 use crate::sandbox::{DEADLINE, Sandbox};

@@ -18,8 +18,8 @@ fn result(id: &str, output: &str, is_error: bool) -> String {
     )
 }
 
-/// An agent that reads, edits, tests twice and says what it did. One of its events is larger than
-/// what is read at once.
+/// An agent that reads, edits, tests twice and reports. One of its events is larger than what is
+/// read at once.
 fn events() -> Vec<String> {
     let large = "x".repeat(300_000);
     let edit =

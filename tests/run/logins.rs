@@ -1,4 +1,4 @@
-//! A fallback's login, which is asked at the start and at a resume of a run.
+//! A fallback's login, which is checked at the start and at a resume of a run.
 
 use rustix::process::Signal;
 use serde_json::json;

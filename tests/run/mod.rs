@@ -84,7 +84,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// The agent does what `steps` say, one per call, in `sh`; the last one repeats. `$call` is the
+    /// An agent that takes `steps`, one per call, in `sh`; the last one repeats. `$call` is the
     /// call's number, and `$notes` a folder for the test's notes.
     pub(crate) fn new(steps: &[&str]) -> Self {
         Self::of(Sandbox::new(), steps)
@@ -100,7 +100,7 @@ impl World {
         world
     }
 
-    /// What the agent does from now on, beginning with the next call.
+    /// Sets the agent's steps from now on, beginning with the next call.
     pub(crate) fn steps(&self, steps: &[&str]) {
         for (index, step) in steps.iter().enumerate() {
             let call = self.calls() + 1 + index;
@@ -111,7 +111,7 @@ impl World {
         }
     }
 
-    /// The user's settings, beside those that name the agent.
+    /// Adds settings of the user to those that name the agent.
     pub(crate) fn settings(&self, more: &str) {
         let file = self.sandbox.home().join(".config/crew/config.toml");
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -123,12 +123,12 @@ impl World {
         self.sandbox.root().join("notes")
     }
 
-    /// A file the agent or the test left for the other.
+    /// The file of a note that the agent or the test left for the other.
     pub(crate) fn note(&self, name: &str) -> PathBuf {
         self.notes().join(name)
     }
 
-    /// How often the agent was started.
+    /// How many times the agent was started.
     pub(crate) fn calls(&self) -> usize {
         let calls = std::fs::read_to_string(self.note("calls")).unwrap_or_default();
         calls.lines().count()
@@ -147,7 +147,7 @@ impl World {
         self.sandbox.crew(arguments)
     }
 
-    /// In a folder of the repository.
+    /// Runs crew in a folder of the repository.
     #[track_caller]
     pub(crate) fn crew_in(&self, folder: &str, arguments: &[&str]) -> Ran {
         let mut command = self.sandbox.command(self.sandbox.build().path());
@@ -155,7 +155,7 @@ impl World {
         Running::start(command, None).wait(DEADLINE)
     }
 
-    /// Starts crew and waits until its agent hangs, at the latest step that does.
+    /// Starts crew and waits until its agent hangs, at the latest in the last step.
     #[track_caller]
     pub(crate) fn hanging(&self, arguments: &[&str]) -> Running {
         std::fs::remove_file(self.note("hangs")).ok();
@@ -164,7 +164,7 @@ impl World {
         running
     }
 
-    /// The same, and then Ctrl-C.
+    /// Starts crew, waits until its agent hangs, and sends Ctrl-C.
     #[track_caller]
     pub(crate) fn interrupted(&self, arguments: &[&str]) -> Ran {
         let running = self.hanging(arguments);

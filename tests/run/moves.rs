@@ -1,6 +1,6 @@
 //! A loop that moves: from a session of the real client into fresh processes, and back. Its
-//! counters, its evidence and its costs go with it; its former owner is told, and no longer affects
-//! it.
+//! counters, its evidence and its costs go with it; its former owner is informed, and no longer
+//! affects it.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -41,7 +41,7 @@ fn assert_used(record: &Value, iterations: u64) {
     assert_eq!(record["usage"]["is_lower_bound"], false);
 }
 
-/// Works without end. The iteration of number `held` is answered when the test says so.
+/// Works without end. The iteration number `held` is answered when the test allows it.
 fn held_at(held: u32) -> (Api, Sender<()>) {
     let (go_on, reported): (Sender<()>, Receiver<()>) = channel();
     let mut asked = 0;
@@ -129,7 +129,7 @@ fn a_session_loop_paused_at_iteration_4_of_15_ends_at_15_in_fresh_processes(inst
     assert_drivers(&sandbox, ["session", "process"]);
 }
 
-/// `crew show` names both owners, in this order.
+/// Asserts that `crew show` names both owners, in this order.
 #[track_caller]
 fn assert_drivers(sandbox: &Sandbox, expected: [&str; 2]) {
     let page = sandbox.crew(&["show"]).success();

@@ -1,10 +1,10 @@
-//! What a run sends to its terminal beside text: notices, and none where no person reads.
+//! What a run sends to its terminal besides text: notices, and none if no person reads them.
 
 use super::{CLAIM, WORK, World};
 use crate::sandbox::{DEADLINE, crew};
 use crate::spawned::{Ran, Running};
 
-/// How a notice, and a title, begin.
+/// The beginning of a notice, and of a title.
 const CODES: [&str; 3] = ["\u{1b}]2;", "\u{1b}]9;", "\u{1b}]777;"];
 
 /// The bytes that a run in a terminal writes.

@@ -1,5 +1,5 @@
-//! One loop, one owner, one working tree: who may start, who is refused, and what is obeyed from
-//! another terminal while a run is at work.
+//! One loop, one owner, one working tree: who may start, who is refused, and which requests from
+//! another terminal are carried out while a run is at work.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -27,7 +27,7 @@ impl World {
         self
     }
 
-    /// A git filter of the user blocks every commit until there is a note `committed`.
+    /// Makes a git filter of the user block every commit until there is a note `committed`.
     fn hold_up_commits(&self) {
         let filter = self.sandbox.root().join("filter");
         let notes = self.note("").display().to_string();

@@ -1,5 +1,5 @@
-//! What is pending at the end of a loop: crew is killed in a step that follows the record of the
-//! end, and the next one knows and does it.
+//! Pending steps at the end of a loop: crew is killed in a step after the record of the end, and
+//! the next crew completes it.
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -12,8 +12,8 @@ use crate::spawned::{Ran, Running};
 const DONE: &str = "echo right >> work.txt; echo '<promise>COMPLETE</promise>'";
 const RUN: [&str; 5] = ["run", "Write a line", "--commit", "--push", "--stall=0"];
 
-/// A world with a remote, whose crew dies the first time it starts a git with `word` among its
-/// arguments, or reacts to the end if that is "reaction". `first` comes before that.
+/// A world with a remote, whose crew dies the first time it starts a git process with `word` among
+/// its arguments, or reacts to the end if that is "reaction". `first` runs before that.
 fn killing_at(word: &str, first: &str, steps: &[&str]) -> World {
     let world = World::new(steps).with_origin();
     let notes = world.note("").display().to_string();
@@ -47,7 +47,7 @@ impl World {
         self.sandbox.git(&["status", "--porcelain"]).is_empty() && there.starts_with(&head)
     }
 
-    /// The locks in git's folder that git made.
+    /// The locks in git's folder that git created.
     pub(super) fn locks(&self) -> String {
         let mut find = self.sandbox.command("find");
         find.args([".git", "-name", "*.lock", "!", "-name", "crew*"]);

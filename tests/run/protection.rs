@@ -2,8 +2,8 @@
 
 use super::World;
 
-/// Runs an agent that changes a protected file, hides that in `a_way`, and claims; returns what its
-/// first iteration was called.
+/// Runs an agent that changes a protected file, hides that in `a_way`, and claims; returns the
+/// status of its first iteration.
 #[track_caller]
 fn claim_after(a_way: &str) -> String {
     let cheat = format!("echo cheat > tests/a; {a_way}; echo '<promise>COMPLETE</promise>'");

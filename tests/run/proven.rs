@@ -1,4 +1,4 @@
-//! What `--prove` finds: a row is a project, an agent and the end. The test runners are real.
+//! The results of `--prove`: a row is a project, an agent and the end. The test runners are real.
 
 use std::path::Path;
 
@@ -92,9 +92,9 @@ struct Row {
     project: &'static Project,
     /// What the agent does before it claims.
     agent: &'static str,
-    /// "completed proven".
+    /// The outcome and the proof, such as "completed proven".
     end: &'static str,
-    /// What the reason names.
+    /// A text in the reason.
     why: &'static str,
 }
 
@@ -122,7 +122,7 @@ const SCRIPT_WORK: &str = "echo 'export const twice = (n) => n * 2' > tax.js";
 const C_WORK: &str = "echo 'int twice(int n) { return n * 2; }' > tax.c";
 const SHELL_WORK: &str = "echo 'echo $(($1 * 2))' > twice";
 
-/// Ten true jobs in five languages, the second of each with a test of its own.
+/// Ten real jobs in five languages, the second of each with a test of its own.
 const TRUE_ONES: &[Row] = &[
     proven("Rust", &RUST, RUST_WORK, "two"),
     proven(
@@ -170,7 +170,7 @@ const TRUE_ONES: &[Row] = &[
 const PASSING: Project =
     Project { check: "python3 -m unittest -v tests.test_tax.Tax.test_none", files: PYTHON.files };
 
-/// What is not proven, and why.
+/// Work that is not proven, with the reason.
 const OTHERS: &[Row] = &[
     Row {
         end: "exhausted",
@@ -239,7 +239,7 @@ const OTHERS: &[Row] = &[
     },
 ];
 
-/// With the programs of this machine and the toolchain that built the tests.
+/// A sandbox with the programs of this machine and the toolchain that built the tests.
 pub(crate) fn sandbox() -> Sandbox {
     let sandbox = Sandbox::new();
     let toolchain = Path::new(env!("CARGO")).parent().unwrap().display().to_string();

@@ -1,5 +1,5 @@
-//! What surrounds an iteration: the user's reactions, the delay, the limit on turns, and the logs
-//! that are kept.
+//! The surroundings of an iteration: the user's reactions, the delay, the limit on turns, and the
+//! logs that are kept.
 
 use std::time::{Duration, SystemTime};
 

@@ -1,5 +1,5 @@
 //! The redline: after an iteration that nearly filled its agent's context, the next process gets
-//! the whole page of where it stands, once, and everybody can see why.
+//! the whole handoff page, once, and everybody can see why.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use crate::spawned::Ran;
 const TOLD: &str = "iteration 2 filled 86% of its context: the next prompt has the handoff page";
 const WHY: &str = "The last iteration used 86% of its context, so here is the whole page. From ";
 
-/// Works with little context, then with much, then as an agent does that tells nothing of it.
+/// Works with little context, then with much, then as an agent that does not report its context.
 fn world(settings: &str) -> World {
     let step = |step: String| format!("echo $call >> work.txt; {step}");
     let steps = [filling(40, "One."), filling(86, "Two."), answer("Three."), answer("Four.")];

@@ -127,7 +127,7 @@ fn a_crew_started_by_a_hook_of_another_repository_works_in_its_own() {
     assert_eq!(contents(&outer), before);
 }
 
-/// Puts a shell line before each git, which gets its words.
+/// Runs a shell line before each git process, with its arguments.
 fn before_each_git(world: &World, line: &str) {
     let real = world.sandbox.root().join("real-git");
     let path = std::env::var_os("PATH").unwrap();
@@ -226,7 +226,7 @@ fn linked_working_trees_and_submodules_are_checkouts_like_any_other() {
     }
 }
 
-/// A row of numbers that is the same each time.
+/// A sequence of numbers that is the same in each run.
 pub(super) struct Row(pub(super) u64);
 
 impl Row {

@@ -1,5 +1,6 @@
 //! An agent that tries the model's service again and again is ended, and crew waits without it.
-//! What an agent is started with so that it tells what it does, and where it leaves what it used.
+//! Also the variables that make an agent report its actions, and the file in which it leaves its
+//! usage.
 
 use serde_json::json;
 

@@ -1,5 +1,5 @@
-//! What a person meets who looks twice: at what was told, brought back or handed on after the fact,
-//! and at a command line that lost its quotes.
+//! What a user meets at a second look: messages, restored trees and handoffs after the fact, and a
+//! command line that lost its quotes.
 
 use rustix::process::Signal;
 

@@ -1,5 +1,5 @@
-//! Ctrl-C, TERM and a reader that goes away, at every moment of a run: it ends in good order, says
-//! how to resume, and leaves nothing running.
+//! Ctrl-C, TERM and a reader that goes away, at every moment of a run: it ends gracefully, says how
+//! to resume, and leaves nothing running.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -21,8 +21,8 @@ fn signalled(world: &World, arguments: &[&str], ready: &str, signal: Signal) -> 
     running.wait(DEADLINE)
 }
 
-/// What every interrupted run leaves: the record, the result, the handoff, and a line that says how
-/// to resume.
+/// Asserts what every interrupted run leaves: the record, the result, the handoff, and a line that
+/// says how to resume.
 #[track_caller]
 fn assert_interrupted(world: &World, ran: &Ran, completed: u64) {
     let shown = world.the_loop();

@@ -1,5 +1,5 @@
-//! The states of a working tree over time: what a loop and each iteration changed, and the way back
-//! to any of them. The repository of the user is never touched.
+//! The states of a working tree over time: the changes of a loop and of each iteration, and the way
+//! back to any state. The user's repository is never touched.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -25,7 +25,7 @@ fn ran() -> World {
     world
 }
 
-/// Every file of the working tree: its path, mode and content, or where it leads.
+/// Every file of the working tree: its path, mode and content, or its target.
 fn tree(world: &World) -> String {
     let list = "find . -path ./.git -prune -o -path ./.claude -prune -o ! -type d -print | sort | while read -r f; do \
         if [ -L \"$f\" ]; then echo \"$f -> $(readlink \"$f\")\"; else \

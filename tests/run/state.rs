@@ -1,5 +1,5 @@
-//! State that cannot be written: a run says so once and keeps its limits from memory to its end; a
-//! run that cannot write its first record does not begin.
+//! State that cannot be written: a run reports that once and enforces its limits from memory until
+//! its end; a run that cannot write its first record does not begin.
 
 use fs2::FileExt;
 use serde_json::Value;
@@ -102,7 +102,7 @@ fn the_record_is_written_again_when_the_disk_recovers() {
 }
 
 /// Each point of a write fails once, at an early, a middle and the last boundary of a run of three:
-/// `write` is passed four times and the others once before the first iteration.
+/// before the first iteration, `write` is passed four times and the others once.
 #[test]
 fn every_write_may_fail_once_without_changing_the_end() {
     let journal = ["journal.open", "journal.write", "journal.sync", "record.between"];

@@ -1,11 +1,11 @@
-//! A run that was started in a terminal: its children have none, so none of them stops there, asks
-//! there for a password, or writes into what a person reads.
+//! A run that was started in a terminal: its children have no terminal, so none of them stops
+//! there, asks there for a password, or writes into what the user reads.
 
 use super::{CLAIM, HANG, World};
 use crate::sandbox::{DEADLINE, Sandbox, crew};
 use crate::spawned::{Ran, Running};
 
-/// Runs crew at a terminal where this is typed.
+/// Runs this crew command at a terminal.
 fn at_a_terminal(world: &World, words: &str, typed: &str) -> Ran {
     let run = format!("'{}' {words}", crew().display());
     let mut terminal = world.sandbox.command("script");
@@ -13,7 +13,7 @@ fn at_a_terminal(world: &World, words: &str, typed: &str) -> Ran {
     Running::start(terminal, Some(typed.as_bytes().to_vec())).wait(DEADLINE)
 }
 
-/// Tries what a program does that needs a person, and notes the result as `$1`.
+/// Tries what a program does that needs a person, and writes the result to the note `$1`.
 const PROBE: &str = r#"
     note() { echo "$who $1: $2" >> "$NOTES/tried"; }
     who=$1

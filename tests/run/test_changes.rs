@@ -1,5 +1,5 @@
-//! What a loop's end is worth when the agent changes tests and what runs them: each row is an agent
-//! that does something and claims, and how the loop ends.
+//! What the end of a loop proves when the agent changes tests and what runs them: each row is an
+//! agent's actions before its claim, and how the loop ends.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use super::{CLAIM, World};
 use crate::sandbox::DEADLINE;
 use crate::side_by_side::in_lanes;
 
-/// One ending.
+/// One row.
 struct Row {
     name: &'static str,
     /// The files of the project: path and text.
@@ -16,9 +16,9 @@ struct Row {
     options: &'static [&'static str],
     /// What the agent does before it claims.
     agent: &'static str,
-    /// "completed checked", "blocked".
+    /// The outcome and the proof: "completed checked", "blocked".
     end: &'static str,
-    /// What the reason names.
+    /// A text in the reason.
     why: &'static str,
 }
 
@@ -253,7 +253,7 @@ fn every_ending_has_the_proof_of_its_row() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What is wrong with the end of a row; `None` if nothing is.
+/// What is wrong with the end of a row; `None` if it is as expected.
 fn complaint(row: &Row) -> Option<String> {
     let world = World::new(&[&format!("{}; {CLAIM}", row.agent)]);
     std::fs::create_dir_all(world.sandbox.file("sub")).unwrap();

@@ -1,5 +1,5 @@
 //! What a run learns from the tests of its checks: the start says what a check is worth, and with
-//! `--no-worse` what failed before may fail.
+//! `--no-worse` tests that failed before may fail.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use super::{CLAIM, WORK, World};
 
 const RESULT: &str = "0 ignored; 0 measured; 0 filtered out; finished in 0.00s";
 
-/// What `cargo test` prints for tests that pass and fail.
+/// The output of `cargo test` for tests that pass and fail.
 fn printed(passed: &[&str], failed: &[&str]) -> String {
     let line = |end: &'static str| move |name: &&str| format!("test {name} ... {end}\n");
     let tests: String =

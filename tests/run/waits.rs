@@ -1,5 +1,5 @@
-//! Waits for the model's service: the same iteration is repeated, a person's orders end them at
-//! once, and none exceeds the loop's limits.
+//! Waits for the model's service: the same iteration is repeated, the user's requests end them
+//! immediately, and none exceeds the loop's limits.
 
 use rustix::process::Signal;
 use serde_json::Value;

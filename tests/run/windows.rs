@@ -1,6 +1,6 @@
-//! Loops that share an account: a limit that one of them meets holds all of them, and they return
-//! one after the other. Each works in a folder of its own, and all have one home. The agent's
-//! service is as the test says: it refuses until the time in the note `until`.
+//! Loops that share an account: a limit that one of them reaches applies to all of them, and they
+//! return one after the other. Each works in a separate folder, and all have one home. The agent's
+//! service refuses until the time in the note `until`.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -38,7 +38,7 @@ fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64()
 }
 
-/// The service refuses from now on, for so many seconds. Returns until when.
+/// Makes the service refuse for this many seconds from now on. Returns the end of that time.
 fn refuses_for(world: &World, seconds: u32) -> f64 {
     let until = now().ceil() + f64::from(seconds);
     std::fs::write(world.note("until"), format!("{until}")).unwrap();
@@ -55,7 +55,7 @@ fn folder(world: &World, name: &str) -> PathBuf {
     folder
 }
 
-/// Starts a loop in its folder, with variables of its own.
+/// Starts a loop in its folder, with additional variables.
 fn start(world: &World, name: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Running {
     let mut command = world.sandbox.command(world.sandbox.build().path());
     command.args(arguments).current_dir(folder(world, name)).envs(variables.iter().copied());
@@ -66,7 +66,7 @@ fn run(world: &World, name: &str, iterations: &str) -> Running {
     start(world, name, &["run", "Do it", "-n", iterations], &[])
 }
 
-/// The loop that meets the limit at its first call.
+/// The loop that reaches the limit in its first call.
 fn first(world: &World, arguments: &[&str], variables: &[(&str, &str)]) -> Running {
     std::fs::write(folder(world, "first").join("first"), "").unwrap();
     let first = start(world, "first", arguments, variables);
@@ -74,7 +74,7 @@ fn first(world: &World, arguments: &[&str], variables: &[(&str, &str)]) -> Runni
     first
 }
 
-/// When which loop's agent was started.
+/// The starts of the loops' agents, each with its time.
 fn starts(world: &World) -> Vec<(f64, String)> {
     let text = std::fs::read_to_string(world.note("starts")).unwrap_or_default();
     let line = |line: &str| {
@@ -114,7 +114,7 @@ fn waits(world: &World) -> usize {
     loops.iter().filter(|it| it["status"] == "waiting").count()
 }
 
-/// One loop meets a limit while the others are at work: all of them wait, and all come back.
+/// Lets one loop reach a limit while the others are at work: all of them wait, and all return.
 #[track_caller]
 fn come_back(others: usize, seconds: u32) {
     let world = world();
@@ -349,7 +349,7 @@ fn an_invalid_window_is_ignored_and_replaced() {
     assert!(!file.exists());
 }
 
-/// The account's window stands, and nothing can be added to it.
+/// The account's window exists, and nothing can be added to it.
 #[test]
 #[ignore = "long"]
 fn a_loop_whose_turn_cannot_be_written_waits_quietly() {

@@ -1,5 +1,5 @@
 //! The settings a loop starts with, through the built binary: which tier wins, what a project's
-//! file may not decide alone, and what an agent cannot change about it.
+//! file may not decide alone, and what an agent cannot change.
 
 mod runs;
 mod trusted;
@@ -54,7 +54,7 @@ fn user(sandbox: &Sandbox, text: &str) {
     std::fs::write(file, text).unwrap();
 }
 
-/// What was printed, without the paths of this run.
+/// The output, without the paths of this run.
 fn shown(sandbox: &Sandbox, ran: &Ran) -> String {
     let root = sandbox.root().display().to_string();
     format!("exit {}\n{}{}", ran.code(), ran.stdout, ran.stderr).replace(&root, "")

@@ -1,5 +1,5 @@
-//! What settings say about runs of fresh processes, and about the paths an agent must not change,
-//! through the built binary.
+//! Settings for runs of fresh processes, and for the paths an agent must not change, through the
+//! built binary.
 
 use serde_json::{Value, json};
 
@@ -175,7 +175,7 @@ fn each_key_that_init_explains_belongs_under_the_header_above_it() {
     assert!(config.stderr.contains("[loop] model = "), "the table where it stands: {config:?}");
 }
 
-/// What a fake agent gets, and what it says and does: `script`, after it has read its prompt.
+/// The prompt and the output of a fake agent that runs `script` after it has read its prompt.
 fn agent(sandbox: &Sandbox, script: &str) {
     sandbox.program("fake", &format!("cat > \"$HOME/prompt\"\n{script}"));
     let file = "[loop]\nagent = \"fake\"\n[agents.fake]\ncommand = [\"fake\", \"--old\"]\n";

@@ -1,4 +1,4 @@
-//! `crew trust`: what is listed, what is asked, and what is trusted after that.
+//! `crew trust`: the list, the question, and what is trusted afterwards.
 
 use super::{project, shown, start};
 use crate::client::{Terminal, in_a_terminal};

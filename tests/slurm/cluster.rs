@@ -1,5 +1,5 @@
 //! A private Slurm of two nodes on loopback, in the folder of a test: its own key, ports, settings
-//! and processes. It needs Slurm's programs and root, and starts no service of the machine.
+//! and processes. It needs Slurm's programs and root, and starts no system service.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,15 +16,15 @@ use crate::sandbox::{DEADLINE, Sandbox, poll_until, poll_within};
 use crate::spawned::Running;
 
 const NODES: [&str; 2] = ["n1", "n2"];
-/// What has to be on this machine, with the system's own folders for programs.
+/// The required programs, besides the system's own folders for programs.
 const PROGRAMS: [&str; 8] =
     ["munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "scancel", "sinfo"];
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// How long a job may take to get somewhere: a node is taken for lost after 20 s, and then its jobs
-/// are held back for ten more.
+/// How long a job may take to reach a state: a node is considered lost after 20 s, and then its
+/// jobs are held back for ten more.
 const JOB: Duration = Duration::from_secs(120);
 
-/// Every process of the cluster is dropped with it, and those of its jobs with them.
+/// A cluster. Dropping it ends all of its processes, and those of its jobs.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     folder: PathBuf,
@@ -38,16 +38,16 @@ pub(crate) struct Cluster {
 pub(crate) struct Job {
     pub(crate) id: u64,
     pub(crate) name: String,
-    /// Slurm's word, such as `RUNNING`.
+    /// The state in Slurm's word, such as `RUNNING`.
     pub(crate) state: String,
-    /// Exit code and signal, as `11:0`.
+    /// The exit code and signal, such as `11:0`.
     pub(crate) exit: String,
     pub(crate) restarts: u32,
-    /// Empty while it waits.
+    /// The node; empty while the job waits.
     pub(crate) node: String,
 }
 
-/// Why no cluster can be had here.
+/// Why no cluster is possible here.
 pub(super) fn missing() -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("a private Slurm needs root".to_owned());
@@ -108,7 +108,7 @@ impl Cluster {
         ran.status.success().then_some(ran.stdout)
     }
 
-    /// Shows what a test that fails waited for in vain.
+    /// Prints what a failed test had waited for.
     fn report(&self) {
         let logs = NODES.map(|node| log(&self.folder, node));
         for log in logs.into_iter().chain([self.folder.join("controller.log")]) {
@@ -158,13 +158,14 @@ impl Cluster {
         poll_until("the node is told", || NODES.iter().any(|node| shown(node).contains(&line)));
     }
 
-    /// kill -9 of the controller; nodes and jobs stay. What it has not saved is lost: the next one
-    /// ends a job that it knows as waiting, and starts it again without counting a restart.
+    /// Kills the controller with -9; nodes and jobs continue. What it has not saved is lost: the
+    /// next one ends a job that it knows as waiting, and starts it again without counting a
+    /// restart.
     pub(crate) fn kill_controller(&mut self) {
         self.controller = None;
     }
 
-    /// Starts a controller that goes by what the one before it has saved.
+    /// Starts a controller that uses what the previous one has saved.
     pub(crate) fn start_controller(&mut self) {
         self.controller = Some(Daemon::start(self.command("slurmctld", &["-D"])));
     }
@@ -175,7 +176,7 @@ impl Cluster {
         self.nodes.insert(node, Daemon::start(self.command("slurmd", &["-D", "-N", node])));
     }
 
-    /// A node loses its power: everything on it dies at once, and nothing of it says so.
+    /// Makes a node lose its power: everything on it dies at once, without a report.
     #[track_caller]
     pub(crate) fn lose(&mut self, node: &str) {
         self.nodes.remove(node);
@@ -184,7 +185,7 @@ impl Cluster {
         end(|| with(&log(&self.folder, node), &variables));
     }
 
-    /// A node is taken for lost: its daemon dies, and its jobs run on unseen.
+    /// Makes a node seem lost: its daemon dies, and its jobs continue unseen.
     pub(crate) fn lose_falsely(&mut self, node: &str) {
         self.nodes.remove(node);
     }
@@ -245,8 +246,9 @@ pub(super) fn free_ports<const COUNT: usize>() -> [u16; COUNT] {
     held.map(|listener| listener.local_addr().unwrap().port())
 }
 
-/// With the times of a real site a lost node would cost a test minutes: by default one is lost
-/// after 300 s, its jobs are held back for 120 s, and the queue is looked at once a minute.
+/// The settings of the cluster. With the times of a real site a lost node would cost a test
+/// minutes: by default a node is lost after 300 s, its jobs are held back for 120 s, and the queue
+/// is examined once a minute.
 fn settings(folder: &Path) -> String {
     let [controller, any, first, second] = free_ports();
     let name = rustix::system::uname().nodename().to_str().unwrap().to_owned();

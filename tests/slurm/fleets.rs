@@ -1,6 +1,6 @@
 //! Fleets on a real cluster of two nodes, through the built crew: what Slurm loses, the record of
-//! the fleet keeps. The agent notes each of its calls, and what the remote has in the end says how
-//! often a task was done.
+//! the fleet keeps. The agent records each of its calls, and the remote shows in the end how many
+//! times a task was done.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,8 +15,8 @@ use super::{Cluster, Sshd, is_skipped, sshd, with_cluster};
 use crate::sandbox::{Sandbox, poll_within, write_executable};
 use crate::spawned::{Ran, Running};
 
-/// The longest that a fleet on the cluster may take: a lost node is noticed after 20 s, and its job
-/// is held back for some more.
+/// The longest time that a fleet on the cluster may take: a lost node is noticed after 20 s, and
+/// its job is held back for some more.
 const LONG: Duration = Duration::from_secs(170);
 
 /// Three iterations, each as long as the file `pace` says in seconds and with a line of work; what
@@ -106,7 +106,7 @@ impl<'a> Night<'a> {
         self.sandbox.git(&[&git_dir, "show", &format!("{newest}:work-{task}")])
     }
 
-    /// A task as the fleet's record has it.
+    /// A task in the fleet's record.
     fn task(&self, task: &str) -> Value {
         let file = self.sandbox.crew_home().join("fleets/repo/fleet.json");
         let text = fs::read_to_string(file).unwrap_or_default();
@@ -114,14 +114,14 @@ impl<'a> Night<'a> {
         record["tasks"][task].clone()
     }
 
-    /// Where a task is: `waiting`, `running`, or its outcome.
+    /// The state of a task: `waiting`, `running`, or its outcome.
     fn state(&self, task: &str) -> String {
         let state = self.task(task)["state"].clone();
         let word = if state["is"] == "ended" { &state["outcome"] } else { &state["is"] };
         word.as_str().unwrap_or_default().to_owned()
     }
 
-    /// Waits for the first call of a task, and says on which node it is.
+    /// Waits for the first call of a task, and returns its node.
     #[track_caller]
     fn node_of(&self, task: &str) -> String {
         poll_within(LONG, "the task is worked on", || !self.calls(task).is_empty());
@@ -129,7 +129,7 @@ impl<'a> Night<'a> {
     }
 }
 
-/// Whether a process is crew at work on an attempt.
+/// Whether a process is a crew that runs an attempt.
 fn is_attempt(pid: Pid) -> bool {
     let words = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     words.contains("fleet\0attempt\0")

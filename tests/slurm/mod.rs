@@ -1,6 +1,6 @@
-//! Slurm, for real: a private cluster for each test. The tests of this file are of Slurm itself,
-//! with a script in place of crew: what crew relies on there, seen through Slurm's own commands.
-//! Without Slurm or root a test says so and passes, unless `CREW_REQUIRE_SLURM=1`.
+//! Slurm, for real: a private cluster for each test. The tests of this file test Slurm itself, with
+//! a script in place of crew: the behaviour that crew relies on, seen through Slurm's own commands.
+//! Without Slurm or root a test reports that and passes, unless `CREW_REQUIRE_SLURM=1`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +20,7 @@ pub(crate) mod sshd;
 pub(crate) use cluster::Cluster;
 pub(crate) use sshd::Sshd;
 
-/// Runs a scenario in a cluster of its own, which all children of its sandbox reach.
+/// Runs a scenario in its own cluster, which all children of its sandbox use.
 pub(crate) fn with_cluster(scenario: impl FnOnce(&Sandbox, &mut Cluster)) {
     if is_skipped(cluster::missing().or_else(sshd::missing)) {
         return;
@@ -33,7 +33,7 @@ pub(crate) fn with_cluster(scenario: impl FnOnce(&Sandbox, &mut Cluster)) {
     scenario(&sandbox, &mut cluster);
 }
 
-/// Whether something is missing that a scenario needs: then it says so, unless it is required.
+/// Whether a scenario lacks something: then it is skipped with a message, unless it is required.
 pub(crate) fn is_skipped(missing: Option<String>) -> bool {
     let Some(reason) = missing else { return false };
     let is_required = std::env::var("CREW_REQUIRE_SLURM").as_deref() == Ok("1");
@@ -63,8 +63,8 @@ while :; do
 done
 "#;
 
-/// Submits an attempt at a task with the words and the batch script that crew has for it, written
-/// once more: what is tried here is Slurm.
+/// Submits an attempt at a task with the arguments and the batch script of crew, written once more,
+/// because Slurm is tested here.
 fn submit(sandbox: &Sandbox, task: &str) -> u64 {
     let folder = sandbox.root().display().to_string();
     write_executable(&sandbox.root().join("crew"), CREW);
@@ -88,7 +88,7 @@ fn events(sandbox: &Sandbox, words: &str) -> usize {
     text.lines().filter(|line| line.starts_with(words)).count()
 }
 
-/// Waits until a job works on a node, and says which.
+/// Waits until a job works on a node, and returns the node.
 #[track_caller]
 fn node_of(cluster: &Cluster, sandbox: &Sandbox, id: u64, task: &str) -> String {
     let node = cluster.poll_job(id, "runs", |job| job.state == "RUNNING").node;
@@ -97,7 +97,7 @@ fn node_of(cluster: &Cluster, sandbox: &Sandbox, id: u64, task: &str) -> String 
     node
 }
 
-/// Waits until a job runs for the second time, elsewhere than on this node, and says where.
+/// Waits until a job runs for the second time, on another node, and returns that node.
 #[track_caller]
 fn begins_again(cluster: &Cluster, id: u64, elsewhere: &str) -> String {
     let is_again =
@@ -105,7 +105,7 @@ fn begins_again(cluster: &Cluster, id: u64, elsewhere: &str) -> String {
     cluster.poll_job(id, "runs again", is_again).node
 }
 
-/// Waits until a task works on a node, from now on.
+/// Waits until a task does further work on a node.
 #[track_caller]
 fn goes_on(sandbox: &Sandbox, task: &str, node: &str) {
     let works = format!("works {task} {node}");

@@ -1,5 +1,5 @@
-//! Which processes belong to a node of a test's cluster, as /proc shows them. A process is known by
-//! what is its own (an open log, its variables, its parents), never by a name.
+//! The processes that belong to a node of a test's cluster, according to /proc. A process is
+//! identified by an open log, its variables or its parents, never by a name.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use crate::sandbox::poll_until;
 use crate::spawned::in_new_session;
 
-/// A program that stays in the foreground, in a session of its own. Dropping it kills its group.
+/// A program that stays in the foreground, in its own session. Dropping it kills its group.
 #[derive(Debug)]
 pub(super) struct Daemon(Child);
 
@@ -34,7 +34,7 @@ impl Drop for Daemon {
     }
 }
 
-/// Kills whatever `found` finds, in its order, until it finds nothing.
+/// Kills the processes that `found` returns, in its order, until it returns none.
 #[track_caller]
 pub(super) fn end(found: impl Fn() -> Vec<Pid>) {
     poll_until("all processes were killed", || {
@@ -75,7 +75,7 @@ fn all() -> Vec<Pid> {
     numbers.filter_map(Pid::from_raw).collect()
 }
 
-/// `None` for a process that has ended and only waits to be reaped.
+/// The parent; `None` for a process that has ended and only waits to be reaped.
 fn parent(pid: Pid) -> Option<i32> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = text.rsplit_once(')')?.1.split_whitespace();

@@ -1,5 +1,5 @@
 //! A login node: an sshd on loopback in the folder of a test, with its own keys, settings and home.
-//! `ssh login` of everything in the sandbox reaches it; a person's keys and settings are not read.
+//! `ssh login` in the sandbox reaches it; the user's keys and settings are not read.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::processes::{Daemon, end, with_descendants};
 use crate::sandbox::{DEADLINE, Sandbox, poll_until};
 use crate::spawned::Running;
 
-/// What has to be on this machine. A login shell there is bash, whatever the account's own is.
+/// The required programs. A login shell there is bash, whatever the account's own is.
 const PROGRAMS: [&str; 4] = ["sshd", "ssh", "ssh-keygen", "bash"];
 /// sshd refuses to start without this folder, which cannot be set.
 const SEPARATION: &str = "/run/sshd";
@@ -21,7 +21,7 @@ pub(crate) struct Sshd {
     home: PathBuf,
 }
 
-/// Why no login node can be had here.
+/// Why no login node is possible here.
 pub(crate) fn missing() -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("a login node needs root".to_owned());

@@ -1,4 +1,4 @@
-//! The book of `docs/` and the pages around it: the table of contents has every page, every link
+//! The book of `docs/` and the pages around it: the table of contents lists every page, every link
 //! leads somewhere, in the checkout and in the built book, and prose is short enough to be read.
 
 use std::collections::BTreeMap;
@@ -12,17 +12,18 @@ const PARAGRAPH_WORDS_MAX: usize = 70;
 const PARAGRAPH_WORDS_MEDIAN_MAX: usize = 35;
 const TABLE_COLUMNS_MAX: usize = 3;
 const EXAMPLE_LINES_MAX: usize = 17;
-/// Outside the book only by their address: a built page has no file beside the book.
+/// The address by which pages outside the book are linked: a built page has no file beside the
+/// book.
 const ADDRESS: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/");
 
-/// The pages of the book but for its table of contents.
+/// The pages of the book except its table of contents.
 fn book() -> Vec<File> {
     let is_of_the_book = |file: &File| file.path.starts_with("docs/") && file.is_page();
     let pages = tree().into_iter().filter(is_of_the_book);
     pages.filter(|page| page.path != "docs/SUMMARY.md").collect()
 }
 
-/// What a line is. In a block of code nothing is a heading or a table.
+/// The kind of a line. In a block of code nothing is a heading or a table.
 #[derive(PartialEq)]
 enum Kind {
     Blank,
@@ -56,7 +57,7 @@ fn lines(page: &str) -> Vec<(usize, Kind, &str)> {
         .collect()
 }
 
-/// The words of each paragraph or item of a list.
+/// The text of each paragraph or item of a list.
 pub(super) fn paragraphs(page: &str) -> Vec<usize> {
     let mut paragraphs = Vec::new();
     let mut is_open = false;
@@ -86,7 +87,7 @@ fn the_table_of_contents_lists_every_page_once() {
     assert_eq!(listed, pages, "docs/SUMMARY.md (left) and the pages of docs/ (right) differ");
 }
 
-/// The names by which headings are linked to. GitHub and mdBook number one that comes again.
+/// The anchors of headings. GitHub and mdBook number a repeated one.
 fn anchors(page: &str) -> Vec<String> {
     let link = pattern(r"\[([^\]]*)\]\([^)]*\)");
     let mut seen = BTreeMap::<String, usize>::new();
@@ -113,7 +114,7 @@ fn joined(folder: &Path, path: &str) -> PathBuf {
     joined
 }
 
-/// Why a link of a page leads nowhere, if it does.
+/// Why a link of a page leads nowhere, if so.
 fn broken(page: &File, link: &str) -> Option<&'static str> {
     let (path, heading) = link.split_once('#').unwrap_or((link, ""));
     let is_in_book = page.path.starts_with("docs/");

@@ -1,5 +1,5 @@
-//! No circle between files: what two of them share has a file of its own. A module and the parts
-//! inside its folder may name each other, as they are one noun.
+//! No circle between files: what two of them share has its own file. A module and the parts inside
+//! its folder may name each other, because they are one noun.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use super::{File, none, pattern, product_of, product_source};
 
 type Module = Vec<String>;
 
-/// The module that a source file is, after the name of its crate, which is empty for the program.
+/// The module of a source file, after the name of its crate, which is empty for the program.
 fn module(file: &File) -> Module {
     let path = file.path.trim_start_matches("crates/").trim_end_matches(".rs");
     let (krate, path) = path.split_once("src/").unwrap_or(("", path));
@@ -29,7 +29,7 @@ fn paths(tree: &str) -> Vec<String> {
     parts.iter().flat_map(|part| paths(part)).map(|rest| format!("{}{rest}", head.trim())).collect()
 }
 
-/// The module behind a path that is used in `place`, as far as it is one of `modules`.
+/// The module to which a path used in `place` leads, as far as it is one of `modules`.
 fn meant(path: &str, place: &Module, modules: &BTreeSet<Module>) -> Option<Module> {
     let mut words = path.split("::").peekable();
     let mut found = match words.next()? {
@@ -53,7 +53,7 @@ fn is_part_of(one: &Module, other: &Module) -> bool {
     one.starts_with(other) || other.starts_with(one)
 }
 
-/// Every module with those it names, its own folder's parts aside.
+/// Every module with those it names, except the parts of its own folder.
 fn graph() -> BTreeMap<Module, BTreeSet<Module>> {
     let files = product_source();
     let files: Vec<&File> = files.iter().filter(|file| !file.is_test()).collect();

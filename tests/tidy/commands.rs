@@ -1,4 +1,4 @@
-//! The commands that are in several places: the short names, the script of CI, the hosted workflows
+//! Commands that occur in several places: the short names, the script of CI, the hosted workflows
 //! and the pages give the same ones. It runs none of them.
 
 use std::process::Command;

@@ -1,11 +1,10 @@
-//! Errors are values: one place puts a hint beside its text, and no code takes an error's text
-//! apart.
+//! Errors are values: one place joins a text and its hint, and no code parses an error's text.
 
 use std::path::Path;
 
 use super::{none, pattern, product_of, product_source, tree};
 
-/// Where text and hint meet.
+/// The file in which text and hint are joined.
 const RENDERER: &str = "crates/engine/src/failure.rs";
 
 #[test]

@@ -1,10 +1,10 @@
-//! Habits of the code and words of its pages that only become rarer: each has a ceiling, which is
-//! lowered as they go.
+//! Habits of the code and words of its pages that may only become rarer: each has a ceiling, which
+//! is lowered over time.
 
 use super::{none, pattern, product_of, product_source};
 
-/// What hides a condition or a function in an expression, and how often the product may still have
-/// it.
+/// Idioms that hide a condition or a function in an expression, and how often the product may still
+/// have each.
 const IDIOMS: [(&str, &str, usize); 4] = [
     (r"\.filter\(\|_\|", "an `if` as a filter", 0),
     (r"\.then\(\|\|", "an `if` as a method", 19),
@@ -12,8 +12,8 @@ const IDIOMS: [(&str, &str, usize); 4] = [
     (r"\blet (?:mut )?\w+ = (?:move )?\|", "a function in a variable", 100),
 ];
 
-/// Words that a reader stumbles over, with those that say the same, and how often the product's
-/// code, comments and messages may still have them.
+/// Words that a reader stumbles over, with their replacements, and how often the product's code,
+/// comments and messages may still have each.
 const WORDS: [(&str, &str, usize); 3] = [
     (r"\btold\b|told_|_told|\bTold", "reported, said", 64),
     (r"\b[Oo]rders?\b(?: [^bo]|[^ ])|_order\b|Order\b", "request; sorted, sequence", 31),

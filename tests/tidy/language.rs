@@ -1,10 +1,10 @@
-//! One language: a public type has a name of its own, and a comment is read without scrolling.
+//! Language: a public type has a unique name, and a comment can be read without scrolling.
 
 use std::collections::BTreeMap;
 
 use super::{none, pattern, product_source, source};
 
-/// The widest a line of comment may be, in columns; rustfmt leaves comments alone.
+/// The maximum width of a line of comment, in columns; rustfmt leaves comments alone.
 const COMMENT_COLUMNS_MAX: usize = 100;
 /// Names that two types may share, each with its reason.
 const SHARED_NAMES: [(&str, &str); 0] = [];

@@ -9,11 +9,11 @@ use super::{File, none, pattern, product_of, product_source};
 const FILES_MAX: usize = 15;
 /// The maximum number of files that give a type methods.
 const IMPL_FILES_MAX: usize = 2;
-/// Folders with more files, until they are sorted.
+/// Folders that still have more files.
 const FULL: &[&str] = &[];
-/// Files `mod.rs` with code, until it is beside their folders.
+/// Files `mod.rs` that still have code.
 const WITH_CODE: &[&str] = &[];
-/// Types with methods in more files, until they are in one.
+/// Types whose methods are still in more files.
 const SPREAD: &[&str] = &[];
 
 fn product() -> Vec<File> {

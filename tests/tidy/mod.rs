@@ -1,5 +1,5 @@
-//! The tree itself: rooms kept apart, sizes kept, and pages that say what the code says. It reads
-//! the source as text, so it checks the habits a compiler does not see.
+//! The tree itself: rooms kept apart, sizes bounded, and pages that agree with the code. It reads
+//! the source as text, so it checks habits that a compiler does not see.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -54,7 +54,7 @@ impl File {
             && !self.path.starts_with("tests/fixtures/")
     }
 
-    /// Whether all of it is there for tests.
+    /// Whether the whole file is for tests.
     pub(crate) fn is_test(&self) -> bool {
         let name = self.path.rsplit('/').next().unwrap_or_default();
         name.ends_with("tests.rs")
@@ -108,13 +108,13 @@ pub(crate) fn source(folder: &str) -> Vec<File> {
     tree().into_iter().filter(is_source).collect()
 }
 
-/// The source of the program and of its crates, the kit of the tests left out.
+/// The source of the program and of its crates, without the test kit.
 pub(crate) fn product_source() -> Vec<File> {
     let folders = ["src/", "crates/engine/src/", "crates/readers/src/", "crates/world/src/"];
     folders.iter().flat_map(|folder| source(folder)).collect()
 }
 
-/// What the product is made of: the text of a file without what only tests see.
+/// The text of a file without the parts that only tests see.
 fn product_of(text: &str) -> String {
     let tests = pattern(
         r"(?m)^#\[cfg\([^\n]*\btest\b[^\n]*\)\]\n(#\[[^\n]*\]\n)*(mod \w+ \{(.|\n)*?^\}|[^\n]*;)\n",
@@ -127,7 +127,7 @@ fn is_in_the_product(room: &str) -> bool {
     product_of(&read("src/main.rs")).contains(&format!("mod {room};"))
 }
 
-/// Word boundaries are those of ASCII: the product asks for no tables of Unicode.
+/// A pattern with ASCII word boundaries, because the product has no tables of Unicode.
 pub(crate) fn pattern(pattern: &str) -> Regex {
     Regex::new(&pattern.replace(r"\b", r"(?-u:\b)")).unwrap()
 }

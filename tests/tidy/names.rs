@@ -1,11 +1,10 @@
-//! A client's name appears only in its own folder: everything else takes the client as the seam
-//! gives it.
+//! A client's name appears only in its own folder: all other code uses the client through the seam.
 
 use std::collections::BTreeSet;
 
 use super::{File, none, pattern, product_of, source};
 
-/// Who may name the folder of which client beside `crates/readers/src/clients/`, and why.
+/// Files that may name a client outside `crates/readers/src/clients/`, each with the reason.
 const MAY_NAME: [(&str, &str, &str); 5] = [
     (
         "claude",

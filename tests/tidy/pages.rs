@@ -1,5 +1,5 @@
-//! The pages and the plugin's own files, against the code: none of them names what does not exist,
-//! and none omits what a person can type.
+//! The pages and the plugin's own files, compared with the code: none of them names something that
+//! does not exist, and none omits something that can be typed.
 
 use std::collections::BTreeSet;
 
@@ -111,7 +111,7 @@ fn options(page: &str) -> BTreeSet<&str> {
     first.chain(both).filter(|option| !["-h", "--help"].contains(option)).collect()
 }
 
-/// Whether a page names an option, perhaps beside its other name.
+/// Whether a page names an option, perhaps by its other name.
 fn names(page: &str, option: &str) -> bool {
     pattern(&format!(r"`(?:-[a-z], )?{option}[ ,`]")).is_match(page)
 }

@@ -1,11 +1,12 @@
-//! A reason is a value: what decides matches on it, and its sentence is only shown. A sentence that
-//! is read back decides otherwise once it is reworded, and so do an agent's words in it.
+//! A reason is a value: rules match on it, and its sentence is only shown. A rule that parsed the
+//! sentence would change once the sentence is reworded, and could be fooled by an agent's words in
+//! it.
 
 use super::{none, pattern, product_of, product_source};
 
-/// Where text of other programs is read, which has no other form; the demo reads what crew prints.
+/// Files that read text of other programs, which has no other form; the demo reads crew's output.
 const READERS: [&str; 4] = ["crates/readers/", "crates/world/src/git", "src/reference", "src/demo"];
-/// Who may look into such a sentence, and why.
+/// Functions that may read such a sentence, each with the reason.
 const MAY_READ: [(&str, &str); 1] = [(
     "src/drive/installation/slurm.rs: let hint = if cause.contains(\"execve()\")",
     "this is what the daemon of a node printed",

@@ -1,5 +1,5 @@
-//! Chat completions, which most agents speak that take any model: a message in pieces, its end, its
-//! usage, and a last word.
+//! The chat completions API, which most agents use that accept any model: a message in pieces, its
+//! end, its usage, and a final event.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! Gemini's API: candidates made of parts, whole in each event of a stream. A wait is told in the
-//! body, not in a header.
+//! Gemini's API: candidates made of parts, whole in each event of a stream. The time to wait is in
+//! the body, not in a header.
 
 use serde_json::{Value, json};
 
@@ -58,7 +58,7 @@ pub(super) fn whole(answer: &Answer<'_>) -> Value {
     event(answer, &parts, true)
 }
 
-/// A text comes in two events, so that an agent's deltas must be joined.
+/// The events of an answer. A text comes in two events, so that an agent's deltas must be joined.
 pub(super) fn events(answer: &Answer<'_>) -> Vec<String> {
     let mut pieces = Vec::new();
     for one in &answer.parts {

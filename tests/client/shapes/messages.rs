@@ -1,4 +1,4 @@
-//! The Messages API, which Claude Code speaks: a message is blocks, each with its number.
+//! The Messages API, which Claude Code uses: a message consists of numbered blocks.
 
 use serde_json::{Value, json};
 
@@ -87,7 +87,7 @@ fn first_usage(message: &Message) -> Value {
     usage
 }
 
-/// The tool a block calls, and with what.
+/// The tool that a block calls, with its arguments.
 fn call(block: &Block) -> Option<(&'static str, Value)> {
     match block {
         Block::Text(_) | Block::Thinking(_) => None,

@@ -1,5 +1,5 @@
-//! The APIs of models that the scripted server speaks, a file each: what a request offers and says,
-//! and what one and the same reply looks like. They know nothing of connections, and no API knows
+//! The model APIs that the scripted server supports, one file each: what a request offers and
+//! contains, and how a reply is rendered. They know nothing about connections, and no API knows
 //! another; what two of them share is in `openai`.
 
 use serde_json::Value;
@@ -16,23 +16,23 @@ mod responses;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// Claude's.
+    /// Claude's Messages API.
     Messages,
-    /// Codex's.
+    /// Codex's Responses API.
     Responses,
-    /// Chat completions: Copilot's, opencode's and Qwen's here.
+    /// The chat completions API, used here by Copilot, opencode and Qwen.
     Chat,
     Gemini,
 }
 
-/// A message as it is put into a shape.
+/// A message to be rendered for an API.
 #[derive(Debug)]
 struct Answer<'a> {
     id: &'a str,
     model: &'a str,
     parts: Vec<Part>,
     tokens: Tokens,
-    /// Whether the token limit cuts it.
+    /// Whether the token limit truncates it.
     is_cut: bool,
 }
 
@@ -70,7 +70,7 @@ impl Shape {
         }
     }
 
-    /// What was said so far, one entry for each message.
+    /// The conversation so far, one entry for each message.
     pub(super) fn conversation(self, body: &Value) -> &[Value] {
         let key = match self {
             Self::Messages | Self::Chat => "messages",
@@ -100,7 +100,7 @@ impl Shape {
         }
     }
 
-    /// The same message as the events of a stream, each as it is sent.
+    /// The message as the events of a stream, each as it is sent.
     pub(super) fn events(self, message: &Message, body: &Value, id: &str) -> Vec<String> {
         let answer = || self.answer(message, body, id);
         match self {
@@ -125,7 +125,7 @@ impl Shape {
 }
 
 impl Part {
-    /// `None` for what only Claude's API has, and for an empty text.
+    /// The block in this API; `None` for what only Claude's API has, and for an empty text.
     fn of(block: &Block, tools: &[Tool<'_>]) -> Option<Self> {
         let (name, input) = match block {
             Block::Text(text) => {

@@ -1,5 +1,5 @@
-//! The tools that an agent offers, by what they are for: every agent has names of its own for a
-//! shell and for the writing of a file.
+//! The tools that an agent offers, by purpose: every agent has its own names for a shell and for
+//! writing a file.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use super::Tool;
 const SHELLS: [&str; 5] = ["exec_command", "shell_command", "shell", "run_shell_command", "bash"];
 const WRITERS: [&str; 3] = ["write_file", "write", "create"];
 
-/// A call of the shell. Without one it names a tool that is not there, as a model may.
+/// A call of the shell. Without a shell it names a tool that does not exist, as a model may do.
 pub(super) fn shell(tools: &[Tool<'_>], command: &str) -> (String, Value) {
     let Some((name, schema)) = find(tools, &SHELLS) else {
         return ("bash".to_owned(), json!({"command": command}));
@@ -21,7 +21,7 @@ pub(super) fn shell(tools: &[Tool<'_>], command: &str) -> (String, Value) {
     (name.to_owned(), input)
 }
 
-/// The writing of a file, by the shell where no tool does it.
+/// A call that writes a file, by the shell if no tool does so.
 pub(super) fn write(tools: &[Tool<'_>], path: &str, text: &str) -> (String, Value) {
     let Some((name, schema)) = find(tools, &WRITERS) else {
         return shell(tools, &format!("printf %s '{text}' > '{path}'"));
@@ -38,7 +38,7 @@ fn find<'a>(tools: &[Tool<'a>], names: &[&str]) -> Option<Tool<'a>> {
     names.iter().find_map(|name| tools.iter().find(|(offered, _)| offered == name).copied())
 }
 
-/// What the schema knows of the given, and anything for what else it requires.
+/// The given arguments that the schema knows, with some value for everything else that it requires.
 fn input(schema: &Value, given: impl Fn(&str, &str) -> Option<Value>) -> Value {
     let required: Vec<&str> =
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();

@@ -1,4 +1,5 @@
-//! What Responses and chat completions share: the shape of an error, and the words of most.
+//! The common parts of the Responses and chat completions APIs: the format of an error, and most
+//! messages.
 
 use serde_json::{Value, json};
 

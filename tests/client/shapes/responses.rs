@@ -1,11 +1,12 @@
-//! The Responses API, which Codex speaks: a response is items, each opened, filled and closed.
+//! The Responses API, which Codex uses: a response consists of items, each opened, filled and
+//! closed.
 
 use serde_json::{Value, json};
 
 use super::{Answer, Part, Tool, halves, named, openai};
 use crate::client::refusal::{Fault, Refusal};
 
-/// A tool is a function, or one of a namespace of them.
+/// The tools of a request: functions, some of them in a namespace.
 pub(super) fn tools(body: &Value) -> Vec<Tool<'_>> {
     let tools = body["tools"].as_array().into_iter().flatten();
     let all = tools.flat_map(|tool| match tool["tools"].as_array() {
@@ -15,7 +16,7 @@ pub(super) fn tools(body: &Value) -> Vec<Tool<'_>> {
     all.filter_map(|tool| Some((tool["name"].as_str()?, &tool["parameters"]))).collect()
 }
 
-/// A plan's limit has a kind of its own here.
+/// A refusal; a plan's limit has a kind of its own here.
 pub(super) fn refuse(refusal: Refusal) -> Fault {
     match refusal {
         Refusal::Limit { reset } => openai::error(

@@ -1,5 +1,4 @@
-//! What happens to a loop at a boundary. Each fault finds the loop running and leaves it running or
-//! ended.
+//! Faults at a boundary of a loop. Each finds the loop running and leaves it running or ended.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -49,7 +48,7 @@ pub(super) const FAULTS: [Fault; 28] = [
 ];
 
 const EIGHT_HOURS_MS: i64 = 8 * 3_600_000;
-/// The longest a hook is left alone before it is killed, in microseconds: most take less.
+/// The longest time, in microseconds, that a hook runs before it is killed: most take less.
 const MOMENT_US: u64 = 20_000;
 
 /// Kills a process and its group some microseconds from now.
@@ -118,7 +117,8 @@ impl Soak {
         self.stop();
     }
 
-    /// The session is over and its loop interrupted: the next session is told once and may take it.
+    /// Ends the session and so interrupts its loop: the next session is told once and may take over
+    /// the loop.
     pub(super) fn go_on_in_another_session(&mut self) {
         let turn = self.turn();
         self.stopping(turn).send().assert_silent();
@@ -244,7 +244,7 @@ impl Soak {
         self.raised();
     }
 
-    /// One iteration more than the limit, or than the completed ones if there was none.
+    /// A limit of one more iteration, counted from the completed ones if there was no limit.
     fn raised(&mut self) {
         let max = match self.model().terms.max {
             0 => self.model().completed,
@@ -253,7 +253,8 @@ impl Soak {
         self.model().limit(max + 1);
     }
 
-    /// The new limit is in time for this boundary, or the old one has ended the loop.
+    /// Raises the limit beside a boundary: either the new limit applies to it, or the old one has
+    /// ended the loop.
     fn raise_beside(&mut self) {
         let turn = self.turn();
         let moment = self.moment();

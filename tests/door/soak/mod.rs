@@ -21,10 +21,11 @@ use crate::side_by_side::side_by_side;
 use crate::spawned::Ran;
 
 const BOUNDARIES: u64 = 300;
-/// Worlds side by side, because a hook waits for the disk most of its time. Each has the next seed.
+/// The number of simultaneous worlds, because a hook waits for the disk most of its time. Each has
+/// the next seed.
 const LANES: u64 = 4;
 const SEED: u64 = 0x5eed_0004;
-/// No iteration of this test takes this long, whatever happens to the wall clock.
+/// A bound on the time of an iteration of this test, whatever happens to the wall clock.
 const ITERATION: Duration = Duration::from_secs(10 * 60);
 
 #[test]
@@ -132,7 +133,7 @@ impl Soak {
         self.model.as_ref().unwrap().id.clone()
     }
 
-    /// An event of the session that owns the loop, in a client with a person at it.
+    /// An event of the session that owns the loop, in a client with a user.
     fn event(&self, name: &str) -> Event<'_> {
         self.door
             .event(name)
@@ -224,7 +225,7 @@ impl Soak {
         self.model().resume(more);
     }
 
-    /// The agent works on, for better or worse.
+    /// A turn of the agent, with or without progress.
     fn turn(&mut self) -> Turn {
         let said = match self.dice.below(32) {
             0 | 1 => Said::Success,
@@ -284,8 +285,8 @@ impl Soak {
         self.stop_by(0);
     }
 
-    /// Takes over the result of a stop whose hook was disturbed: it counts once or not at all, and
-    /// the agent continues only if it counts.
+    /// Adopts the result of a stop whose hook was disturbed: it counts once or not at all, and the
+    /// agent continues only if it counts.
     fn adopt(&mut self, turn: Turn, ran: &Ran) {
         let goes_on = ran.stdout.contains("additionalContext");
         let record = self.door.record(&self.id());
@@ -383,8 +384,8 @@ impl Soak {
     }
 }
 
-/// The journal adds up to the record, of which it may be one line ahead, and ends a loop once,
-/// until somebody resumes it.
+/// Asserts that the journal adds up to the record, of which it may be one line ahead, and ends a
+/// loop once, until it is resumed.
 #[track_caller]
 fn assert_replays(door: &Door, id: &str, record: &Value) {
     let mut journal = door.journal(id);

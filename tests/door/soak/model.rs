@@ -1,18 +1,18 @@
-//! What a loop must become, as the test computes it beside the loop: the rules of a boundary once
-//! more, in short form. It uses no file and no process.
+//! The expected state of a loop, computed beside it: a short second version of the rules of a
+//! boundary. It uses no file and no process.
 
-/// The transient errors in a row after which a person is asked.
+/// The number of consecutive transient errors after which the user is asked.
 const TRANSIENT_ERRORS_MAX: u64 = 12;
 
-/// What a loop was started with, and how its limits were changed since.
+/// The terms of a loop's start, with later changes of its limits.
 #[derive(Clone, Debug)]
 pub(super) struct Terms {
-    /// 0 means no limit.
+    /// The maximum number of iterations; 0 means no limit.
     pub(super) max: u64,
     pub(super) threshold: u64,
     pub(super) stall: u64,
     pub(super) check: Check,
-    /// Whether it may run for no more than an hour.
+    /// Whether it may run for at most an hour.
     pub(super) an_hour: bool,
 }
 
@@ -32,7 +32,7 @@ pub(super) enum Standing {
 }
 
 impl Standing {
-    /// What `loop.json` calls it.
+    /// The status in `loop.json`.
     pub(super) fn status(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -76,9 +76,9 @@ pub(super) struct Model {
     pub(super) transient: u64,
     /// Whether a file has changed since the last iteration that counted.
     pub(super) changed: bool,
-    /// Messages that the agent has not got yet.
+    /// Messages that the agent has not received yet.
     pub(super) words: Vec<String>,
-    /// How often the agent was given another iteration.
+    /// How many times the agent was given another iteration.
     pub(super) continued: u64,
     /// The highest limit it ever had; `None` once it had none.
     pub(super) highest: Option<u64>,
@@ -103,7 +103,7 @@ impl Model {
         }
     }
 
-    /// A boundary that counts an iteration.
+    /// Applies a boundary that counts an iteration.
     pub(super) fn iterate(&mut self, turn: Turn) {
         let gate_failed = self.terms.check == Check::Gate && !turn.sound;
         self.count(turn.said == Said::Failure || gate_failed);
@@ -117,14 +117,14 @@ impl Model {
         };
     }
 
-    /// The service refused the agent's request because of its content: a failed iteration.
+    /// Applies a request that the service refused because of its content: a failed iteration.
     pub(super) fn refuse(&mut self) {
         // Its checks run like any iteration's, but it failed already.
         self.count(true);
         self.standing = self.bounded();
     }
 
-    /// The service refuses this account: no iteration.
+    /// Applies a refusal of the account by the service: no iteration.
     pub(super) fn shut_out(&mut self) {
         self.follow_request(Standing::Ended("blocked"));
     }
@@ -140,7 +140,7 @@ impl Model {
         self.words.clear();
     }
 
-    /// A file changes: the agent's work, unless the loop rests.
+    /// Applies a change of a file: the agent's work, unless the loop is paused.
     pub(super) fn change(&mut self) {
         self.changed |= matches!(self.standing, Standing::Running | Standing::Waiting);
     }
@@ -158,7 +158,7 @@ impl Model {
         }
     }
 
-    /// The service is unavailable; `far` if it names a reset beyond the loop's time.
+    /// Applies an outage of the service; `far` if it names a reset beyond the loop's time.
     pub(super) fn wait(&mut self, far: bool) {
         self.boundaries += 1;
         self.transient += 1;
@@ -178,7 +178,7 @@ impl Model {
         self.standing = standing;
     }
 
-    /// Somebody resumes it, with this many more iterations.
+    /// Applies a resume with this many more iterations.
     pub(super) fn resume(&mut self, more: u64) {
         // They were in its answer, or, where that was lost, may have been.
         self.words.clear();

@@ -10,20 +10,20 @@ use super::{Answer, Event, Soak};
 use crate::sandbox::DEADLINE;
 use crate::spawned::{Ran, Running};
 
-/// How long a lid was closed, in milliseconds.
+/// How long a laptop was closed, in milliseconds.
 const A_NIGHT_MS: &str = "28800000";
 
-/// A wait long enough to give an order in, even on a busy machine.
+/// A wait that is long enough to send a request, even on a busy machine.
 const SOON_S: u64 = 4;
 
 /// How a wait ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum End {
-    /// Its reset comes.
+    /// Its reset arrives.
     Woken,
-    /// The same, after the user has sent the agent a message or changed a limit.
+    /// Its reset arrives after the user has sent the agent a message or changed a limit.
     WokenAfterAnOrder,
-    /// The waiting process is killed, and hours later the idle fallback takes its ticket over.
+    /// The waiting process is killed, and hours later the idle fallback takes over its ticket.
     Net,
     /// The waiting process is killed or ended, and the user continues.
     Orphaned(Signal),
@@ -153,7 +153,7 @@ impl Soak {
         }
     }
 
-    /// The user continues with their own prompt, which revokes the wake.
+    /// Continues with the user's own prompt, which revokes the wake.
     fn take_up(&mut self) {
         self.prompt("the limit is lifted").assert_silent();
         self.model().standing = Standing::Running;
@@ -165,7 +165,7 @@ impl Soak {
         assert!(shown.iter().all(|words| answer.context().contains(words)), "{answer:#?}");
     }
 
-    /// It wakes the agent for the iteration that was cut off, or for the next.
+    /// Asserts that the agent is woken for the interrupted iteration, or for the next one.
     fn assert_wakes(&mut self, ran: &Ran) {
         self.model().standing = Standing::Running;
         let wakes = ran.code() == 2 && ran.stderr.starts_with(&self.model().marker());
@@ -218,7 +218,7 @@ impl Soak {
 }
 
 impl Answer {
-    /// An order typed as a message is not passed on.
+    /// Asserts that a request typed as a message is not passed on.
     fn assert_lets_go_typed(&self) {
         assert!(self.ran.code() == 0 && self.json["decision"] == "block", "{self:#?}");
     }
