@@ -79,24 +79,24 @@ fn print_schema(text: &str) -> Exit {
     Exit::SUCCESS
 }
 
-/// The columns of a page outside a terminal, where no line is broken.
+/// The width of a page outside a terminal, in columns: no line is broken.
 const FILE_COLUMNS: u16 = 10_000;
-/// The columns of a page in a client, which wraps longer lines.
+/// The width of a page in a client, in columns, because a client wraps longer lines.
 const CLIENT_COLUMNS: usize = 80;
 
-/// The reading of a page in this terminal, or wherever this output goes.
+/// How a page is read in this terminal, or wherever this output goes.
 fn terminal_reading() -> Reading {
     let columns = terminal::count_columns().unwrap_or(FILE_COLUMNS);
     Reading { width: columns.into(), ..client_reading() }
 }
 
-/// The reading of a page in a client.
+/// How a page is read in a client.
 fn client_reading() -> Reading {
     let local = clock::local_time();
     Reading { width: CLIENT_COLUMNS, now: local.to_utc(), offset: *local.offset() }
 }
 
-/// The reading of a list in this terminal; `home` is the folder that is called `~`.
+/// How a list is read in this terminal; `home` is the folder that is shown as `~`.
 fn list_reading(home: Option<&Path>) -> ListReading<'_> {
     ListReading { reading: terminal_reading(), home }
 }
@@ -140,7 +140,7 @@ fn terminal_home() -> Result<Home> {
     Ok(home)
 }
 
-/// The same, even if it cannot be used: the doctor finds out why.
+/// The home, even if it cannot be used, because the doctor finds out why.
 fn any_home() -> Result<Home> {
     if env::path("CREW_HOME").is_none()
         && let Some(named) = env::text("CREW_HOME")
@@ -160,12 +160,12 @@ fn refuse_an_agent(refusal: Failure) -> Result<()> {
     if inside_an_agent(&env::raw) { Err(refusal.into()) } else { Ok(()) }
 }
 
-/// Fails inside an agent, and names what only a person can do in a terminal.
+/// Fails inside an agent, and names what only the user can do in a terminal.
 fn leave_to_a_person(what: &str) -> Result<()> {
     refuse_an_agent(Failure::new(format!("an agent cannot {what}"), "a person can, in a terminal"))
 }
 
-/// Who typed this, an agent or the user; the record names it.
+/// Who typed this command, an agent or the user; the record names it.
 fn actor() -> Actor {
     if inside_an_agent(&env::raw) { Actor::Agent } else { Actor::User }
 }
@@ -218,9 +218,9 @@ fn find_requested(name: Option<&str>) -> Result<(Home, Loop)> {
     Ok((home, record))
 }
 
-/// The error where several loops match what was typed.
+/// The error if several loops match what was typed.
 const MANY: &str = "more than one loop matches";
-/// The most of them that are listed.
+/// The maximum number of matching loops that are listed.
 const LISTED_MAX: usize = 5;
 
 /// A hint on what to name instead; the loops may be those of a fleet.
@@ -272,7 +272,7 @@ fn read_all(home: &Home) -> Result<Vec<Loop>> {
     Ok(loops)
 }
 
-/// The working tree this was typed in; without git the current folder.
+/// The working tree in which this was typed; without git the current folder.
 fn current_checkout() -> Result<PathBuf> {
     let folder = env::current_folder()?;
     match git::find_top(&folder) {

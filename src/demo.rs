@@ -1,5 +1,5 @@
 //! The demo: a whole loop in a scratch repository, with a scripted agent in place of the model and
-//! crew's real hooks. It shows what a person would see, and fails when the loop does not end well.
+//! crew's real hooks. It shows what a user would see, and fails when the loop does not end well.
 //! The agent fixes a shell library with two faults in three iterations and once claims too early.
 //!
 //! The demo of a fleet has six tasks, two at once, and a remote beside the repository. Its agent is
@@ -81,7 +81,7 @@ pub struct DemoArgs {
 }
 
 /// Plays the demo; `print` gets each line of a scene when it has happened. The scratch folder is
-/// always removed. Returns `false` if somebody asked it to stop.
+/// always removed. Returns `false` if the user stopped it.
 pub fn play_demo(is_fleet: bool, has_pauses: bool, print: impl Fn(&str)) -> Result<bool> {
     let is_hurried = Cell::new(!has_pauses);
     let show = |scene: &str| show_slowly(scene, &is_hurried, &print);
@@ -130,7 +130,7 @@ fn play_loop(scratch: &Scratch, show: &impl Fn(&str)) -> Result<()> {
     Ok(())
 }
 
-/// An answer's words for the person, as the client shows them, below the agent's.
+/// The message of an answer for the user, as the client shows it, below the agent's.
 fn words_shown(answer: &Value) -> Result<String> {
     let words = answer["systemMessage"].as_str().context("the hook said nothing")?;
     // The folder that the next command would show is gone by then.
@@ -172,16 +172,16 @@ fn show_slowly(scene: &str, is_hurried: &Cell<bool>, print: &impl Fn(&str)) {
 struct FleetScript {
     opening: String,
     left_out: String,
-    /// The reason why a loop waits that met no limit itself.
+    /// The reason why a loop waits although it did not reach a limit itself.
     why_it_waits: String,
     closing: String,
 }
 
-/// The command that the person types.
+/// The command that the user types.
 const RUN: [&str; 5] = ["fleet", "run", "tasks", "--land", "--yes"];
 /// The command of git that shows main at the end.
 const LOG: [&str; 4] = ["log", "--oneline", "--graph", "main"];
-/// Words in the line of a loop that waits for the limit of another one.
+/// Words in the line of a loop that waits for the limit of another loop.
 const LIMIT_OF_ANOTHER: &str = "limit met by loop";
 /// The folder of the remote in the scratch folder.
 const REMOTE: &str = "remote.git";
@@ -307,12 +307,12 @@ impl Scratch {
         self.run_git(&["commit", "--quiet", "--message", "Begin"]).map(drop)
     }
 
-    /// The folder itself.
+    /// The path of the folder.
     fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Whether somebody has asked the demo to end.
+    /// Whether the user asked the demo to end.
     fn is_interrupted(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
     }
@@ -457,7 +457,7 @@ mod tests {
         }
     }
 
-    /// A demo as it was shown once.
+    /// The recorded output of a demo.
     const SHOWN: &str = include_str!("demo/scripts/shown.txt");
 
     #[test]

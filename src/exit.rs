@@ -26,7 +26,7 @@ impl Exit {
     /// resumed.
     pub const INTERRUPTED: Self = Self(130);
 
-    /// Another attempt has the task of a fleet.
+    /// Another attempt has the fleet's task.
     pub const FENCED: Self = Self(14);
 
     /// The code of a run that a signal ended, as a shell reports it.

@@ -76,7 +76,7 @@ fn has_word(words: &[OsString], word: &str) -> bool {
 }
 
 /// The error for words that clap rejects. For a missing word the hint is an example of the verb
-/// that has it, or the first example; else it is the verb's help.
+/// that has it, or the first example; otherwise it is the verb's help.
 fn explain_misread(error: &clap::Error, words: &[OsString]) -> Failure {
     let verb = words.get(1).and_then(|verb| verb.to_str()).filter(|verb| !verb.starts_with('-'));
     let is_missing = error.kind() == ErrorKind::MissingRequiredArgument;

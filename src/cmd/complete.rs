@@ -115,7 +115,7 @@ fn add_candidates(verb: &str, arg: Arg) -> Arg {
     }
 }
 
-/// Offers these names, also where further words may follow.
+/// Offers these names, even if further words may follow.
 fn offer_names(arg: Arg, names: fn() -> Vec<String>) -> Arg {
     let arg = if arg.is_positional() { arg.num_args(1) } else { arg };
     arg.add(ArgValueCandidates::new(move || {

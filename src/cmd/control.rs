@@ -144,7 +144,7 @@ pub fn tell_agent(words: &[String], name: Option<&str>) -> Result<Exit> {
     Ok(Exit::SUCCESS)
 }
 
-/// The turn that a cancel in a terminal cannot end.
+/// The message about a turn that a cancel in a terminal cannot end.
 const TURN_CONTINUES: &str = "its agent finishes the turn it is in; Esc in the client stops it";
 
 /// The result of a cancel from outside the session, which cannot stop its client.
@@ -206,7 +206,7 @@ fn describe_end(record: &Loop) -> String {
     )
 }
 
-/// The answer to `crew tell`: when the agent gets the message.
+/// The answer to `crew tell`, with the time at which the agent gets the message.
 pub fn describe_delivery(record: &Loop) -> String {
     let max = record.contract.limits.max_iterations;
     // A wake delivers the message, too.

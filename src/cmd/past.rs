@@ -31,7 +31,7 @@ use world::{clock, env, git, terminal};
 const STAT_COLUMNS: u16 = 100;
 
 /// Prints what the requested loop changed, or the iterations that the last word names; on a
-/// terminal through the pager of the person's git.
+/// terminal through the pager of the user's git.
 pub fn show_difference(words: &[String], is_summary: bool) -> Result<Exit> {
     let of = words.last().and_then(|word| parse_iterations(word));
     if let (None, Some(word)) = (of, words.last().filter(|word| word.contains(".."))) {

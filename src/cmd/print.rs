@@ -111,8 +111,8 @@ pub fn offer(text: &str) -> bool {
     write_out(&clean_text(text))
 }
 
-/// Shows a difference, on a terminal through the person's pager. It is cleaned for a terminal and
-/// where it has colours. Git reads the person's settings in `outside`, a folder outside any
+/// Shows a difference, on a terminal through the user's pager. It is cleaned for a terminal and
+/// where it has colours. Git reads the user's settings in `outside`, a folder outside any
 /// repository.
 pub fn show_difference(diff: &str, outside: &Path) -> io::Result<()> {
     let is_coloured = has_colour(&stdout()) && command::has_colour(outside);

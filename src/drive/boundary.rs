@@ -1,7 +1,7 @@
 //! A boundary in every driver: look → wants → gather → judge → decide → record. The sequence never
-//! runs backwards. A driver may foresee the decision, but the one that counts is made on the
-//! present record. The loop's lock is held to read and to record, never while a check runs. The
-//! boundary's own lock is held throughout, so that a stop is counted only once.
+//! runs backwards. A driver may foresee the decision, but the final one is made on the current
+//! record. The loop's lock is held to read and to record, never while a check runs. The boundary's
+//! own lock is held throughout, so that a stop is counted only once.
 
 pub mod gather;
 
@@ -40,7 +40,7 @@ pub struct Open {
     pub before: Loop,
     /// The state of the view in the checkout, journalled with the record.
     view_state: ViewState,
-    /// `None` for a boundary that is kept in memory only.
+    /// The boundary's lock; `None` for a boundary that is kept in memory only.
     lock: Option<Lock>,
 }
 
@@ -52,9 +52,10 @@ pub struct DriverNotes {
     pub stop: Option<String>,
     /// An ending for a loop that would otherwise continue or wait.
     pub veto: Option<Ending>,
-    /// Ends a loop whatever was decided, except a pause or an end that needs a person as much.
+    /// An ending that replaces every decision except a pause or an end that needs the user just as
+    /// much.
     pub lost: Option<Ending>,
-    /// What a loop that would continue must wait for.
+    /// The turn for which a loop that would otherwise continue must wait.
     pub turn: Option<LoopTurn>,
     /// When a hold for background work ends.
     pub hold_until: Option<DateTime<Utc>>,
@@ -65,13 +66,14 @@ pub struct DriverNotes {
 pub struct Boundary {
     pub after: Loop,
     pub decision: Decision,
-    /// What the user should know, once.
+    /// A note for the user, shown once.
     pub note: Option<String>,
     /// Whether to search for a better proof after the end.
     pub proves_later: bool,
 }
 
-/// A boundary just after it was recorded. Nobody else can record before these locks are dropped.
+/// A boundary just after it was recorded. No other process can record before these locks are
+/// dropped.
 #[derive(Debug)]
 pub struct Recorded {
     pub boundary: Boundary,
@@ -79,8 +81,8 @@ pub struct Recorded {
     pub lock: Option<Lock>,
 }
 
-/// Opens a boundary. `None` if another one is open, the loop is over, or its start was interrupted
-/// before it was recorded.
+/// Opens a boundary. `None` if another one is open, the loop has ended, or its start was
+/// interrupted before it was recorded.
 pub fn open_boundary(home: &Home, id: &LoopId) -> Result<Option<Open>> {
     if !store::is_there(home, id) {
         return Ok(None);
@@ -91,8 +93,8 @@ pub fn open_boundary(home: &Home, id: &LoopId) -> Result<Option<Open>> {
     }
 }
 
-/// Opens a boundary for a driver that has an attempt to count: `None` only for a loop that is over.
-/// A missing record and a lock that another process keeps are errors.
+/// Opens a boundary for a driver that has an attempt to count: `None` only for a loop that has
+/// ended. A missing record and a lock that another process keeps are errors.
 pub fn open_counting(home: &Home, id: &LoopId) -> Result<Option<Open>> {
     if !store::is_there(home, id) {
         return Err(StoreError::Absent(id.clone()).into());
@@ -124,7 +126,8 @@ fn open_under(home: &Home, id: &LoopId, lock: Lock) -> Result<Option<Open>> {
 
 /// Opens a boundary of a loop whose last boundaries could not be recorded, and first records their
 /// results. `known` is the record as it was last on disk, `memory` the driver's later version.
-/// `None` when the driver no longer has the loop: another owns it, or it is paused or over.
+/// `None` when the driver no longer has the loop: another process owns it, or it is paused or has
+/// ended.
 pub fn reopen_boundary(home: &Home, known: &Loop, memory: &Loop) -> Result<Option<Open>> {
     let lock = patient_lock(home, &memory.id)?;
     let before = recover_record(home, known, memory)?;
@@ -135,8 +138,8 @@ pub fn reopen_boundary(home: &Home, known: &Loop, memory: &Loop) -> Result<Optio
     Ok(Some(Open::for_record(home, before, Some(lock))))
 }
 
-/// Records everything that only memory has, merged with what others did to the record on disk
-/// since. A newer crew's record is never written.
+/// Records everything that is only in memory, merged with changes that other processes have made to
+/// the record on disk since. A newer crew's record is never written.
 pub fn recover_record(home: &Home, known: &Loop, memory: &Loop) -> Result<Loop> {
     let held = store::hold_loop(home, &memory.id, LOCK_WAIT)?;
     let next = match held.load() {
@@ -155,8 +158,8 @@ impl Open {
         Self { home: home.clone(), view_state: view::compare_view(&before), before, lock }
     }
 
-    /// The waiting request for the loop: its own file, or the one edit of the view that crew acts
-    /// on. A cancel outranks a pause, whatever its source.
+    /// The pending request for the loop: its own file, or the one edit of the view that crew acts
+    /// on. A cancel takes precedence over a pause, whatever its source.
     pub fn read_request(&self) -> Option<ControlRequest> {
         match store::pending_request(&self.home, &self.before.id) {
             None | Some(ControlRequest::Pause) if self.view_state == ViewState::Deactivated => {
@@ -167,13 +170,13 @@ impl Open {
         }
     }
 
-    /// The decision that the record would lead to as it was loaded.
+    /// The decision to which the record as loaded would lead.
     pub fn foresee_decision(&self, facts: &Facts) -> Decision {
         decide_next(&judge_boundary(&self.before, facts), facts)
     }
 
-    /// Judges, decides and records on the present record. `None` if the iteration that was examined
-    /// no longer runs: then this boundary counts nothing.
+    /// Judges, decides and records, based on the current record. `None` if the examined iteration
+    /// is no longer running: then this boundary counts nothing.
     pub fn record_boundary(
         mut self,
         mut facts: Facts,
@@ -208,8 +211,8 @@ impl Open {
     }
 
     /// Records a boundary for a driver that survives a failing disk: if nothing can be recorded it
-    /// continues from memory, and notes the cause if it is new. State is best effort, limits are
-    /// not.
+    /// continues from memory, and notes the cause if it is new. Storing the state is best effort;
+    /// the limits always apply.
     pub fn record_or_remember(
         self,
         mut facts: Facts,
@@ -317,8 +320,8 @@ pub fn conclude_iteration(record: &Loop, facts: &Facts, closing: DriverNotes) ->
     Concluded { judged, decision, next }
 }
 
-/// Names what the iteration left. An iteration that a request broke off, even while it was judged,
-/// is not counted and has no end: it runs again.
+/// Names the snapshot that the iteration left. An iteration that a request interrupted, even while
+/// it was judged, is not counted and has no end: it runs again.
 fn name_the_end(home: &Home, record: &Loop, judged: &Judged, facts: &Facts) {
     if let (true, Some(agents)) = (judged.counted(), &facts.tree) {
         tree::name_the_end(home, record, agents, facts.tree_checked.as_ref());
@@ -333,11 +336,11 @@ pub fn remember_tests(home: &Home, id: &LoopId, memories: Option<TestMemories>) 
     }
 }
 
-/// The shortest sleep, or stop of crew itself, that is journalled.
+/// The shortest sleep of the machine, or stop of crew itself, that is journalled.
 const SLEEP_NOTED: Duration = Duration::from_secs(60);
 
-/// Whether the iteration is still the one that was examined. Another boundary ends it. So does a
-/// pause, a wake or a resume, even by the same session: each of them starts the iteration again.
+/// Whether the iteration is still the one that was examined. Another boundary ends it. A pause, a
+/// wake or a resume, even by the same session, starts the iteration again.
 fn is_the_same_iteration(before: &Loop, now: &Loop) -> bool {
     now.is_live()
         && now.state.counts().boundaries() == before.state.counts().boundaries()
@@ -379,7 +382,7 @@ pub fn mark_undelivered(home: &Home, next: &Loop) -> io::Result<()> {
     disk::write(&undelivered_file(home, &next.id), boundaries.as_bytes(), Durability::Process)
 }
 
-/// Puts the messages that the last prompt did not deliver back into a record.
+/// Returns the messages that the last prompt did not deliver to the record.
 pub fn take_back(home: &Home, record: &mut Loop) -> io::Result<()> {
     if record.driver() != Driver::Session {
         return Ok(());
@@ -392,7 +395,7 @@ pub fn take_back(home: &Home, record: &mut Loop) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes the mark, because the prompt is out.
+/// Removes the mark, because the prompt was sent.
 pub fn clear_undelivered(home: &Home, id: &LoopId) -> io::Result<()> {
     disk::remove(&undelivered_file(home, id))
 }

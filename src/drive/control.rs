@@ -1,5 +1,5 @@
-//! What a person does to a running loop without ending it: pause, new limits, a message to the
-//! agent. Each is one change of the record under its lock; a boundary in flight decides again on
+//! What the user does to a running loop without ending it: pause, new limits, a message to the
+//! agent. Each is one change of the record under its lock; a boundary in progress decides again on
 //! the new record.
 
 use anyhow::{Result, bail};
@@ -19,18 +19,18 @@ use world::store::{self, Held, Home, LOCK_WAIT, view, wakes};
 /// The maximum number of messages to the agent that may be queued.
 const WORDS_MAX: usize = 5;
 
-/// What became of a request to pause a loop.
+/// The result of a request to pause a loop.
 #[derive(Debug, Clone, Copy)]
 pub enum PauseResult {
-    /// At once: nothing was running, or the running iteration is interrupted.
+    /// Immediately: nothing was running, or the running iteration is interrupted.
     Now,
     /// The running iteration ends first.
     AfterIteration,
-    /// The loop's crew breaks off the running iteration or wait, and will repeat it.
+    /// The loop's crew interrupts the running iteration or wait, and will repeat it.
     BreakingOff,
-    /// It was paused before.
+    /// It was already paused.
     Already,
-    /// It is over.
+    /// It has ended.
     Over,
 }
 
@@ -75,8 +75,8 @@ pub fn pause_loop(
     }
 }
 
-/// Pauses a loop in the middle of an iteration: the agent was interrupted, or only a wait is broken
-/// off.
+/// Pauses a loop in the middle of an iteration: the agent was interrupted, or only a wait is
+/// interrupted.
 pub fn pause_now(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
     let mut was_at_work = false;
     let record = move_on(home, id, what, |record| {
@@ -103,8 +103,8 @@ pub fn start_iteration(record: &mut Loop) {
     record.state.begin_iteration(clock::now());
 }
 
-/// Cuts short the wait in which a run's owner sleeps, after it has changed the limits and sent the
-/// agent a message. Does nothing and returns `None` where its owner does not sleep.
+/// Cuts short the wait in which a run's owner sleeps, after changing the limits and sending the
+/// agent a message. Does nothing and returns `None` if its owner does not sleep.
 pub fn wake_loop(
     home: &Home,
     id: &LoopId,
@@ -147,7 +147,7 @@ pub fn set_limits(home: &Home, id: &LoopId, changes: &LimitChanges, by: Actor) -
     Ok(record)
 }
 
-/// Checks a message to an agent, and puts it on one line.
+/// Checks a message to an agent, and joins it to one line.
 pub fn check_message(words: &str) -> Result<String> {
     let words: Vec<&str> = words.split_whitespace().collect();
     let words = words.join(" ");
@@ -178,7 +178,7 @@ pub fn add_message(home: &Home, id: &LoopId, words: &str) -> Result<Loop> {
     Ok(held.change(&record, NoteKind::Message, |record| record.state.add_messages([words]))?)
 }
 
-/// Takes the lock of a loop and reads it. Fails for one that is over.
+/// Takes the lock of a loop and reads the loop. Fails if it has ended.
 fn hold_live(home: &Home, id: &LoopId) -> Result<(Held, Loop)> {
     let held = store::hold_loop(home, id, LOCK_WAIT)?;
     let record = held.load()?;

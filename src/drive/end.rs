@@ -1,7 +1,7 @@
-//! What is done once when a loop ends, whoever ended it: the page, the result, the view, the
-//! pointers and the companions. The record is already final by then, so each of these is best
-//! effort and says so. The process that ended the loop may be killed before all this; then the next
-//! process that looks at the loop does it.
+//! The work that is done once when a loop ends, whoever ended it: the page, the result, the view,
+//! the pointers and the companions. The record is already final, so each of these steps is best
+//! effort and reports its failure. If the process that ended the loop is killed before all this,
+//! the next process that reads the loop does it.
 
 pub mod clean;
 pub mod handoff;
@@ -29,21 +29,22 @@ use world::process::{descendants, groups};
 use world::store::{self, Home, LOCK_WAIT, StoreError, read_pointer, view, wakes, windows};
 use world::{clock, host};
 
-/// The reason of a loop that a person switched off in its view.
+/// The reason of a loop that the user switched off in its view.
 pub const SWITCHED_OFF: &str = "\"active\": false in state.json";
 
-/// Marks a loop that was cancelled while a session had it; the session does not know yet.
+/// The mark of a loop that was cancelled while a session had it, which the session does not know
+/// yet.
 pub const UNREPORTED: &str = "unreported";
 
 /// The longest wait for a start or a resume in a working tree.
 const START_WAIT: Duration = Duration::from_secs(5);
 
-/// The longest wait for a crew whose loop is over or paused, and the polling interval. Its agent
-/// has 5 s to exit cleanly.
+/// The longest wait for a crew whose loop has ended or is paused, and the polling interval. Its
+/// agent has 5 s to exit cleanly.
 const CREW_WAIT: Duration = Duration::from_secs(8);
 const CREW_STEP: Duration = Duration::from_millis(50);
 
-/// A loop that is over, with what its page reports.
+/// A loop that has ended, with what its page reports.
 #[derive(Debug)]
 pub struct EndedLoop {
     pub record: Loop,
@@ -52,7 +53,8 @@ pub struct EndedLoop {
     pub turn_continues: bool,
 }
 
-/// Does the once-only work of an ending, except what another process has done or is doing.
+/// Does the once-only work of an ending, except for parts that another process has done or is
+/// doing.
 pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
     let lock = disk::take_lock(&home.loop_file(&record.id, "ending.lock"), LOCK_WAIT);
     if matches!(lock, Ok(None)) || page::read_result(home, &record).is_some() {
@@ -86,8 +88,8 @@ pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
     EndedLoop { record, page, turn_continues: false }
 }
 
-/// Whether another crew process exists that ends what it started: TERM, 5 s, KILL. Processes on
-/// another machine cannot be ended from here.
+/// Whether another crew process will end what it started: TERM, 5 s, KILL. Processes on another
+/// machine cannot be ended from here.
 fn is_left_to_its_crew(record: &Loop) -> bool {
     let owner = record.state.owner();
     match owner_life(owner) {
@@ -106,7 +108,7 @@ pub fn count_late(home: &Home, id: &LoopId, usage: &Usage) -> Result<()> {
     })
 }
 
-/// Changes a record that may be over; how it ended is kept.
+/// Changes a record that may have ended, without changing how it ended.
 pub fn amend_record(
     home: &Home,
     id: &LoopId,
@@ -146,7 +148,7 @@ pub fn release_session(home: &Home, session_id: &str, id: &LoopId) {
 }
 
 /// Keeps a start or a resume out of the loop's working tree for a moment, because it removes
-/// requests until it is recorded. One that takes longer is not waited for.
+/// requests until it is recorded. A start that takes longer is not waited for.
 pub fn between_starts(home: &Home, id: &LoopId) -> Result<Option<disk::Lock>> {
     Ok(between_starts_in(home, &store::load(home, id)?.place.checkout))
 }
@@ -157,11 +159,11 @@ pub fn between_starts_in(home: &Home, checkout: &Path) -> Option<disk::Lock> {
     disk::take_lock(&pointer.with_extension("lock"), START_WAIT).ok().flatten()
 }
 
-/// What became of an attempt to end a loop from outside a boundary.
+/// The result of an attempt to end a loop from outside a boundary.
 #[derive(Debug)]
 pub enum EndAttempt {
     Ended(Box<EndedLoop>),
-    /// It was over already.
+    /// It had already ended.
     Over(Box<Loop>),
     /// A boundary is being recorded; it carries out the request.
     LeftToTheBoundary,
@@ -206,7 +208,7 @@ pub fn cancel_locked(
     }
 }
 
-/// The error for a request that could not be left, with a hint that needs no disk.
+/// The error for a request that could not be written, with a hint that needs no disk.
 pub fn not_left(record: &Loop, error: io::Error) -> Error {
     let owner = record.state.owner();
     if record.driver() == Driver::Session || owner_life(owner) != Life::Alive {
@@ -232,15 +234,15 @@ pub fn apply_view(home: &Home, record: &Loop) -> Result<Option<EndAttempt>> {
 }
 
 /// Ends what a dead crew left running: the process groups it noted, and processes that left those
-/// groups. What its git step left is put back.
+/// groups. An unfinished git step is undone.
 pub fn end_leftovers(home: &Home, record: &Loop) {
     end_groups(home, record);
     descendants::end_marked(&record.id);
     let _ = put_back_in(&record.place);
 }
 
-/// Names processes that a dead crew may have left but that cannot be proved to be the loop's;
-/// `None` if there are none.
+/// Names processes that a dead crew may have left but that cannot be attributed to the loop; `None`
+/// if there are none.
 pub fn unproved_note(record: &Loop) -> Option<String> {
     if record.driver() != Driver::Process
         || !record.state.owner().is_of_this_start(host::this_host().as_ref())
@@ -323,8 +325,8 @@ pub fn left_uncounted(home: &Home, record: &mut Loop) -> NoteKind {
     NoteKind::CountedLate(record.driver())
 }
 
-/// Waits for the crew of a run that is over or paused, which is recorded before crew commits and
-/// pushes. Fails if it stays.
+/// Waits for the crew of a run that has ended or is paused, which is recorded before crew commits
+/// and pushes. Fails if the crew does not exit.
 pub fn let_end(record: &Loop) -> Result<()> {
     let owner = record.state.owner();
     let is_driven = matches!(record.state.status(), Status::Running | Status::Waiting);

@@ -1,5 +1,5 @@
-//! An error as the failure that a person reads: its causes on one line, and a hint. A file
-//! operation that the system refuses carries no hint, and gets one here.
+//! An error as the failure that the user reads: its causes on one line, and a hint. A file
+//! operation that the system refuses has no hint of its own, and gets one here.
 
 use std::io::{self, ErrorKind};
 
@@ -14,7 +14,7 @@ use world::store::StoreError;
 /// The maximum number of characters in an error on one line.
 const SHORT_CHARS: usize = 1000;
 
-/// What a person reads of an error.
+/// The failure that the user reads for an error.
 pub fn failure_of(error: &Error) -> Failure {
     let text = format!("{error:#}");
     if let Some(failure) = error.downcast_ref::<Failure>() {
@@ -32,7 +32,7 @@ pub fn short_error(error: &Error) -> String {
     one_line(&format!("{error:#}"), SHORT_CHARS)
 }
 
-/// What git said the trouble is, where that is what failed.
+/// The kind of trouble that git reported, if a git step failed.
 pub fn git_trouble(error: &Error) -> Option<GitTrouble> {
     error.downcast_ref::<GitFault>().map(|fault| fault.trouble)
 }

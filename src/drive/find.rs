@@ -1,4 +1,4 @@
-//! Finds the loop that a person means: by id, procedure, prefix of an id, or working tree.
+//! Finds the loop that the user means: by id, procedure, prefix of an id, or working tree.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -18,9 +18,9 @@ use world::process::identity;
 use world::store::{self, Home, StoreError, read_pointer};
 use world::{clock, env, git, host, recorded_environment};
 
-/// Finds the loops that `name` may mean, the newest first. Without a name: the loop of this working
-/// tree, else those of the repository's other working trees (live ones before those that are over),
-/// else the live ones on this machine.
+/// Finds the loops that `name` may mean, newest first. Without a name: the loop of this working
+/// tree, otherwise those of the repository's other working trees (live ones before ended ones),
+/// otherwise the live ones on this machine.
 pub fn find_loops(home: &Home, name: Option<&str>, folder: &Path) -> Result<Vec<Loop>> {
     if let Some(name) = name {
         return by_name(home, name, folder);
@@ -48,8 +48,8 @@ pub fn of_other_trees(home: &Home, folder: &Path) -> Vec<Loop> {
     loops
 }
 
-/// The loop that a resume by procedure means: the newest one with that procedure that is not
-/// completed, in the working tree of the one that was `found`.
+/// The loop that a resume by procedure means: the newest uncompleted one with that procedure, in
+/// the working tree of the one that was `found`.
 pub fn find_resumable(home: &Home, found: Loop, name: Option<&str>) -> Loop {
     let completed = Some(Outcome::Completed);
     let is_named = found.procedure().is_some() && found.procedure() == name;
@@ -93,8 +93,8 @@ fn by_name(home: &Home, name: &str, folder: &Path) -> Result<Vec<Loop>> {
     Ok(loops)
 }
 
-/// The newest loop with that procedure in this working tree, else in the repository's other trees,
-/// else the only live one on the machine, else the newest in each working tree.
+/// The newest loop with that procedure in this working tree, otherwise in the repository's other
+/// trees, otherwise the only live one on the machine, otherwise the newest in each working tree.
 fn by_procedure(home: &Home, name: &str, folder: &Path) -> Vec<Loop> {
     let mut loops = store::load_all(home);
     loops.retain(|record| record.procedure() == Some(name));
@@ -133,7 +133,7 @@ pub fn named_by(home: &Home, pointer: &Path) -> Result<Option<Loop>> {
     Ok(id.map(|id| store::load(home, &id)).transpose()?)
 }
 
-/// The working tree's root, and without git the folder and those above it, nearest first.
+/// The working tree's root, or without git the folder and its parents, nearest first.
 fn tree_roots(folder: &Path) -> Vec<PathBuf> {
     let Ok(folder) = disk::real_path(folder) else { return Vec::new() };
     match git::find_top(&folder) {
@@ -190,7 +190,7 @@ fn owner_here(process: ProcessIdentity) -> Owner {
     Owner { driver: Driver::Process, session_id, client, process, search_path, host }
 }
 
-/// What is known here about an owner's process.
+/// The state of an owner's process, as far as it is known here.
 pub fn owner_life(owner: &Owner) -> Life {
     owner.judge_life(host::this_host().as_ref(), identity::is_alive)
 }
@@ -216,7 +216,7 @@ pub fn spent_ms(record: &Loop) -> u64 {
     }
 }
 
-/// Why a live loop of another machine is left alone; `None` for a loop of this machine.
+/// Why a live loop of another machine is not touched; `None` for a loop of this machine.
 pub fn on_another_host(record: &Loop) -> Option<Failure> {
     let (id, owner) = (&record.id, record.state.owner());
     let name = &owner.host.as_ref()?.name;
@@ -241,7 +241,7 @@ pub fn end_mark(home: &Home, id: &LoopId) -> PathBuf {
     home.loop_file(id, "ended")
 }
 
-/// Whether a live loop has lost its owner: the process of the client or crew is gone, or its
+/// Whether a live loop has lost its owner: the process of the client or crew has exited, or its
 /// session ended. A paused run has no owner to lose: its crew exited cleanly, and the loop stays
 /// paused.
 pub fn owner_is_gone(home: &Home, record: &Loop) -> bool {
@@ -258,7 +258,7 @@ pub fn agent_works(home: &Home, record: &Loop) -> bool {
     record.state.status() == Status::Running && !owner_is_gone(home, record)
 }
 
-/// Whether a session's hooks judge it: its client is running, and it is not paused.
+/// Whether a session's hooks judge the loop: its client is running, and it is not paused.
 pub fn needs_hooks(home: &Home, record: &Loop) -> bool {
     record.driver() == Driver::Session
         && !matches!(record.state.status(), Status::Paused | Status::Finished)

@@ -1,6 +1,6 @@
 //! The drivers: from an event or a process's end to a judged and recorded boundary, and back to an
 //! answer. They decide nothing (the engine does), lay out no page (`report` does) and print nothing
-//! (`cmd` does). An error and its hint are worded where they arise.
+//! (`cmd` does). An error and its hint are written where the error arises.
 
 pub mod boundary;
 pub mod checks;

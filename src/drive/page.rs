@@ -1,5 +1,5 @@
-//! Reads what the page of a loop is made from: its journal, its snapshots, its commits and its
-//! remembered tests. What cannot be read is left out of the page.
+//! Reads the sources of a loop's page: its journal, its snapshots, its commits and its remembered
+//! tests. Whatever cannot be read is left out of the page.
 
 use std::io;
 
@@ -44,8 +44,8 @@ pub fn read_page(home: &Home, record: &Loop) -> Page {
     page_of_story(home, record, &whole_story(home, record), false)
 }
 
-/// The page of a loop whose story the caller has read. `is_moved`: a new owner finds the tree
-/// changed since the loop left it, and is shown the present tree.
+/// The page of a loop whose story the caller has read. With `is_moved`, a new owner finds the tree
+/// changed since the loop left it, and the page shows the current tree.
 pub fn page_of_story(home: &Home, record: &Loop, story: &Story, is_moved: bool) -> Page {
     let mut record = record.clone();
     // Its own crew is about to react.
@@ -79,7 +79,7 @@ pub fn page_of_story(home: &Home, record: &Loop, story: &Story, is_moved: bool) 
     Page { awake_ms, handoff: handoff.map(|(file, _)| file.display().to_string()), ..page }
 }
 
-/// The last lines of its iterations, as far as its journal has them.
+/// The summaries of its last iterations, as far as its journal has them.
 pub fn last_iterations(home: &Home, record: &Loop, most: usize) -> Vec<IterationLine> {
     newest_lines(record, &whole_story(home, record), most)
 }
@@ -118,8 +118,8 @@ fn by_crew(story: &Story) -> Vec<OwnCommit> {
     commits
 }
 
-/// What the loop changed up to its last snapshot, so that later work in the tree is not counted as
-/// its own; `is_moved` asks for all differences to the present tree. `None` without snapshots.
+/// The changes of the loop up to its last snapshot, so that later work in the tree is not counted
+/// as its own; `is_moved` requests all differences to the current tree. `None` without snapshots.
 fn in_snapshots(home: &Home, record: &Loop, is_moved: bool) -> Option<Changes> {
     let snapshots = Snapshots::of(home, record);
     let from = snapshots.as_found(&record.id)?;
@@ -138,7 +138,7 @@ fn in_snapshots(home: &Home, record: &Loop, is_moved: bool) -> Option<Changes> {
 /// The largest result that is read.
 const RESULT_BYTES: u64 = 8 << 20;
 
-/// Writes the result. It is best effort: the record is final already.
+/// Writes the result. This is best effort, because the record is already final.
 pub fn write_result(home: &Home, record: &Loop, commits: &Commits, now: DateTime<Utc>) {
     let mut result = json!({
         "schema": 1,

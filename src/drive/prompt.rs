@@ -1,5 +1,5 @@
 //! The prompt of one iteration: reads only what its fragments and variables need, and has it
-//! assembled. Files are read each time, so that a person can change them while the loop runs.
+//! assembled. Files are read each time, so that the user can change them while the loop runs.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use world::{env, git};
 /// The largest fragment that is read, in bytes.
 const FRAGMENT_BYTES: u64 = 16 << 20;
 
-/// A prompt, ready to be sent.
+/// A prompt that is ready to be sent.
 #[derive(Debug)]
 pub struct Prompt {
     pub text: String,

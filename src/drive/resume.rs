@@ -47,9 +47,8 @@ pub struct Resumed {
     pub record: Loop,
     /// The newest handoff, for the new owner to read.
     pub handoff: Option<PathBuf>,
-    /// What the user should know: of a loop there that cannot be read, of a changed environment or
-    /// changed tests that are accepted, of the agent, of processes that a killed crew may have
-    /// left.
+    /// Notes for the user: a loop there that cannot be read, a changed environment or changed tests
+    /// that are accepted, the agent, processes that a killed crew may have left.
     pub notes: Vec<String>,
 }
 
@@ -76,7 +75,7 @@ impl Resumed {
 }
 
 /// Takes a loop over. `adapt` makes the changes to the contract that the new owner needs, and
-/// returns what the user should know of them.
+/// returns notes for the user.
 pub fn resume_loop(
     home: &Home,
     id: &LoopId,
@@ -172,8 +171,8 @@ fn spell_resume(owner: &Owner) -> String {
 }
 
 /// Notes the message that came with the resume. The prompt of a session is the answer to this
-/// command, and a message in it is delivered. The loop is taken already, so a failure to note that
-/// changes nothing.
+/// command, so a message in it is delivered. The loop has already been taken over, so a failure to
+/// note the message changes nothing.
 fn journal_message(held: &Held, mut record: Loop, is_run: bool) -> Loop {
     let notes: &[NoteKind] =
         if is_run { &[NoteKind::Message] } else { &[NoteKind::Message, NoteKind::Delivered] };
@@ -183,7 +182,8 @@ fn journal_message(held: &Held, mut record: Loop, is_run: bool) -> Loop {
     record
 }
 
-/// Fails for a loop that is completed, or has used up a limit; `command` is how it is resumed.
+/// Fails for a loop that is completed, or has used up a limit; `command` is the command that
+/// resumes it.
 pub fn refuse_the_spent(record: &Loop, command: &str) -> Result<()> {
     refuse_the_completed(record)?;
     match reached_limit(record) {
@@ -199,8 +199,8 @@ pub fn refuse_the_spent(record: &Loop, command: &str) -> Result<()> {
     }
 }
 
-/// Fails for the loop of a fleet, whose coordinator would not know that it runs. Once the fleet is
-/// removed here, no coordinator waits for it.
+/// Fails for the loop of a fleet, because its coordinator would not know that it runs. Once the
+/// fleet is removed here, no coordinator waits for it.
 pub fn refuse_a_task(home: &Home, record: &Loop) -> Result<()> {
     let task = record.fleet.as_ref().filter(|task| home.keeps_fleet(&task.name));
     let Some(refusal) = task.and_then(|_| record.refusal_of_its_fleet()) else { return Ok(()) };
@@ -215,8 +215,8 @@ fn refuse_the_completed(record: &Loop) -> Result<()> {
     Ok(())
 }
 
-/// Fails if the loop's place prevents a resume: a person switched it off there, or its folder is
-/// gone.
+/// Fails if the loop's place prevents a resume: the user switched it off there, or its folder is
+/// missing.
 fn look_around(home: &Home, found: &Loop, owner: &Owner) -> Result<()> {
     let id = &found.id;
     if end::apply_view(home, found)?.is_some() {
@@ -249,7 +249,7 @@ fn is_cut_off(home: &Home, record: &Loop) -> bool {
     owner_is_gone(home, record) || reason == Some(&gone_reason(record))
 }
 
-/// Changes the record to its new owner's.
+/// Assigns the record to its new owner.
 fn hand_over(home: &Home, record: &mut Loop, new_owner: NewOwner) {
     record.state.reopen(new_owner.owner.driver);
     record.environment = match new_owner.owner.driver {
@@ -261,7 +261,7 @@ fn hand_over(home: &Home, record: &mut Loop, new_owner: NewOwner) {
     test_changes::follow_tree(home, record, tree, true);
 }
 
-/// Fails with the reason why a loop cannot be taken.
+/// Fails with the reason why a loop cannot be taken over.
 fn refuse_resume(home: &Home, record: &Loop, new_owner: &Owner) -> Result<()> {
     refuse_the_completed(record)?;
     let id = &record.id;
@@ -319,7 +319,7 @@ pub fn resume_here(
 }
 
 /// The prompt that a loop would get if it were resumed here, and for each agent the command line
-/// that would carry it. Nothing is recorded, written or tried.
+/// that would carry the prompt. Nothing is recorded, written or tried.
 pub fn preview_resume(
     home: &Home,
     mut record: Loop,
@@ -340,8 +340,8 @@ pub fn preview_resume(
     Ok((record, prompt, launches))
 }
 
-/// Gives a loop that resumes here its prepared `run`. Whether the agent can be started is tried
-/// before anything is recorded. Returns what the user should know.
+/// Gives a loop that resumes here its prepared `run`. Whether the agent can be started is checked
+/// before anything is recorded. Returns notes for the user.
 fn adapt_record(
     home: &Home,
     record: &mut Loop,
@@ -392,8 +392,8 @@ fn adapt_record(
     Ok(notes)
 }
 
-/// The run of a loop that resumes here. The settings are read only for what the contract has no
-/// copy of; `notes` are the notes about them.
+/// The run of a loop that resumes here. The settings are read only for terms that the contract does
+/// not have; notes about them are added to `notes`.
 fn run_here(
     home: &Home,
     record: &Loop,
@@ -433,7 +433,7 @@ fn run_here(
     Ok(run)
 }
 
-/// The settings in force for a loop that resumes here; `notes` become the notes about them.
+/// The settings in force for a loop that resumes here; notes about them are added to `notes`.
 fn read_settings(
     home: &Home,
     record: &Loop,
@@ -449,7 +449,7 @@ fn read_settings(
     Ok(settings)
 }
 
-/// Takes the tests as they are now for the original ones. Returns what the user should know.
+/// Accepts the current tests as the original ones. Returns notes for the user.
 ///
 /// # Errors
 /// Where no snapshot can be taken.
@@ -462,7 +462,7 @@ pub fn accept_test_changes(home: &Home, record: &mut Loop) -> Result<Vec<String>
     accept_test_changes_of(home, record, snapshot)
 }
 
-/// Takes the tests of a snapshot for the original ones. Returns what the user should know.
+/// Accepts the tests of a snapshot as the original ones. Returns notes for the user.
 ///
 /// # Errors
 /// Without a snapshot.

@@ -1,5 +1,5 @@
 //! The session driver's entry: one event of the client in, one answer out. An event that does not
-//! concern a loop of ours gets an empty answer.
+//! concern one of crew's loops gets an empty answer.
 
 pub mod companion;
 pub mod questions;
@@ -38,47 +38,48 @@ const END_WAIT: Duration = Duration::from_millis(300);
 #[derive(Debug)]
 pub enum EventResult {
     Silent,
-    /// With the results of commands that the user had queued.
+    /// The result of a stop, with the results of commands that the user had queued.
     Stopped(StopResult, Vec<EventResult>),
     Started(Box<Started>),
-    /// The command was understood and refused; it costs no model turn.
+    /// A command that was understood and refused; it costs no model turn.
     Refused(String),
     Help,
-    /// The loop of this session or working tree.
+    /// The loop of this session or working tree, for a status.
     Status(Option<Box<Loop>>),
     Cancelled(EndAttempt),
     Paused(Box<Loop>, PauseResult),
     Resumed(Box<Resumed>),
     HandedOff(PathBuf),
-    /// The client delivers a queued command that a boundary has already carried out.
+    /// A queued command that a boundary has already carried out and that the client delivers now.
     Already(ExecutedCommand, Box<Loop>),
     /// A request typed as a message, which is not passed on; or the loop for which it could not be
-    /// done at once.
+    /// carried out immediately.
     Requested(SessionRequest, Result<(Box<Loop>, LoopIs), LoopId>),
-    /// The user interrupted the agent and typed something else: the loop is paused.
+    /// The loop is paused, because the user interrupted the agent and typed something else.
     BrokenOff(Box<Loop>),
-    /// The context was compacted: the agent gets the task, the rules and the evidence again.
+    /// The agent gets the task, the rules and the evidence again, because the context was
+    /// compacted.
     Reminded(Box<Loop>),
-    /// The session's loop was cancelled elsewhere, as in a terminal; reported once.
+    /// The session's loop was cancelled elsewhere, for example in a terminal; reported once.
     CancelledElsewhere(Box<Loop>),
     /// A loop of this working tree was interrupted; reported once.
     Interrupted(Box<Loop>),
-    /// The loop waits for the model's service, or ended because of it: a notice for the terminal.
+    /// A notice for the terminal: the loop waits for the model's service, or ended because of it.
     ServiceNotice(Box<Loop>),
-    /// The agent has to decide for itself what it asked.
+    /// The agent has to answer its own question.
     Deferred(Box<Loop>),
     /// The client waits at a dialog, which was recorded.
     AtDialog(Box<Loop>),
-    /// Starts a turn with these words.
+    /// A turn starts with this prompt.
     Wake(String),
 }
 
-/// Notes that the prompt of an answer was written out.
+/// Notes that the prompt of an answer was written.
 pub fn mark_delivered(home: &Home, hook: &Hook<'_>) -> Result<()> {
     Ok(owned_id(home, hook)?.map_or(Ok(()), |id| boundary::clear_undelivered(home, &id))?)
 }
 
-/// Answers one event. An error means: let everything through.
+/// Answers one event. An error means that the client proceeds as usual.
 pub fn answer_hook(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     let mut answer = answer_to(home, hook);
     let is_silent = match &answer {
@@ -113,8 +114,8 @@ fn answer_to(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     }
 }
 
-/// The last loop of this session, if it was cancelled and that was not reported to the session yet.
-/// It is now, by this or by the event's own answer.
+/// The last loop of this session, if it was cancelled and the session does not know that yet. It is
+/// reported now, by this answer or by the event's own.
 fn cancelled_elsewhere(home: &Home, hook: &Hook<'_>) -> Option<Box<Loop>> {
     let is_answered = matches!(
         *hook.event(),
@@ -171,7 +172,7 @@ fn refusal_result(error: &Error) -> EventResult {
     EventResult::Refused(failure_of(error).with_hint())
 }
 
-/// Does what a command asks about a loop, however it arrived.
+/// Carries out a command about a loop, however it arrived.
 fn command_loop(
     home: &Home,
     hook: &Hook<'_>,
@@ -214,7 +215,7 @@ fn start_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
     Ok(started.map_or(EventResult::Silent, |started| EventResult::Started(Box::new(started))))
 }
 
-/// Pauses a loop: at once where the user broke off its agent's turn, whose end will not come.
+/// Pauses a loop: immediately if the user interrupted its agent's turn, which will have no end.
 fn pause_session(home: &Home, hook: &Hook<'_>, record: &Loop) -> Result<(Loop, PauseResult)> {
     let is_running = record.state.status() == Status::Running;
     if is_running && is_ours(record, hook) && transcript::broke_off(record, hook) {
@@ -248,7 +249,7 @@ fn resume_session_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventR
     Ok(EventResult::Resumed(Box::new(resumed)))
 }
 
-/// Adds the user's message, and accepts changed tests where the user does. Returns what to report.
+/// Adds the user's message, and accepts changed tests if the user does. Returns notes for the user.
 /// A procedure is a recipe for the prompts of fresh processes: a session has no task from it.
 fn adapt_record(
     home: &Home,
@@ -266,8 +267,8 @@ fn adapt_record(
     if *answer.accept_test_changes() { accept_test_changes(home, record) } else { Ok(Vec::new()) }
 }
 
-/// A message that is neither a command nor a request. A message typed while the agent works steers
-/// it and is left alone.
+/// Handles a message that is neither a command nor a request. A message typed while the agent works
+/// steers it and is left alone.
 fn handle_prompt(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     let ours = session_loop(home, hook)?.filter(is_at_work);
     let Some(record) = ours else { return Ok(EventResult::Silent) };
@@ -306,7 +307,7 @@ fn session_loop(home: &Home, hook: &Hook<'_>) -> Result<Option<Loop>> {
     Ok(owned_loop(home, hook)?.filter(|record| is_ours(record, hook)))
 }
 
-/// The loop of a session, else the one it had last.
+/// The loop of a session, otherwise the one it had last.
 fn owned_or_last(home: &Home, hook: &Hook<'_>) -> Result<Option<Loop>> {
     match (owned_loop(home, hook)?, hook.session_id()) {
         (None, Some(session_id)) => find::named_by(home, &home.last_pointer(session_id)),
@@ -314,7 +315,7 @@ fn owned_or_last(home: &Home, hook: &Hook<'_>) -> Result<Option<Loop>> {
     }
 }
 
-/// The loop this session owns, else the one of its working tree.
+/// The loop this session owns, otherwise the one of its working tree.
 fn of_session(home: &Home, hook: &Hook<'_>) -> Result<Option<Loop>> {
     match (owned_loop(home, hook)?, hook.folder()) {
         (None, Some(cwd)) => find::of_working_tree(home, cwd),
@@ -322,7 +323,7 @@ fn of_session(home: &Home, hook: &Hook<'_>) -> Result<Option<Loop>> {
     }
 }
 
-/// After a compaction reminds the agent. Otherwise reports a loop that lost its owner, and never
+/// Reminds the agent after a compaction. Otherwise reports a loop that lost its owner, and never
 /// resumes it unasked.
 fn session_start(home: &Home, hook: &Hook<'_>, compacted: bool) -> Result<EventResult> {
     let Some(record) = of_session(home, hook)? else { return Ok(EventResult::Silent) };

@@ -1,5 +1,5 @@
 //! Reads from a session's transcript what no event reports: whether the client still waits at a
-//! dialog, and whether the user broke off the agent's turn.
+//! dialog, and whether the user interrupted the agent's turn.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use world::files::disk;
 // Whether the client still waits at the dialog that was recorded last. No event says that a dialog
 // was answered, but the transcript then has the result of its call.
 
-/// How much of a transcript's end is searched for that result, in bytes.
+/// How much of a transcript's end is searched for the result of a call, in bytes.
 const SINCE_BYTES: u64 = 1 << 20;
 
 /// The dialog at which a loop's client still waits.
@@ -19,7 +19,7 @@ pub fn waiting_dialog(record: &Loop) -> Option<&Dialog> {
     dialog.filter(|dialog| is_at_work(record) && still_waits(record, dialog))
 }
 
-/// Whether the call has no result yet. Others of the same message may get theirs before it.
+/// Whether the call has no result yet. Other calls of the same message may get results before it.
 pub fn still_waits(record: &Loop, dialog: &Dialog) -> bool {
     let (file, known) = (&dialog.transcript, dialog.transcript_bytes);
     if disk::size(file) == known {
@@ -41,13 +41,13 @@ pub fn is_at_work(record: &Loop) -> bool {
 // Then only the next prompt shows it: it starts a new turn, although the turn that started the loop
 // has not ended.
 
-/// The maximum number of bytes read of the transcript to find an answer of the agent.
+/// The maximum number of bytes of the transcript read to find an answer of the agent.
 const ANSWER_WITHIN: u64 = 8 << 20;
 /// How far from the transcript's end the mark of an interruption is searched for, in bytes.
 const MARK_WITHIN: u64 = 64 << 10;
 
-/// Whether the prompt of this event follows an interruption of the loop's running iteration. What
-/// is typed while the agent works is part of its turn, and steers it.
+/// Whether the prompt of this event follows an interruption of the loop's running iteration. Text
+/// typed while the agent works is part of its turn, and steers it.
 pub fn broke_off(record: &Loop, hook: &Hook<'_>) -> bool {
     is_marked(record, hook.transcript().as_deref()) || is_taken_back(record, hook)
 }
@@ -61,8 +61,8 @@ pub fn is_marked(record: &Loop, file: Option<&Path>) -> bool {
     })
 }
 
-/// Whether this event is of another turn than the start or resume, no stop of which was seen.
-/// Later turns may be a companion's: of those the record knows no more than their last stop.
+/// Whether this event belongs to another turn than the start or resume, for which no stop was seen.
+/// Later turns may be a companion's, of which the record knows only their last stop.
 fn is_taken_back(record: &Loop, hook: &Hook<'_>) -> bool {
     let memory = record.state.session();
     let turns = memory.prompt_id.as_ref().zip(hook.turn().as_ref());
@@ -71,8 +71,8 @@ fn is_taken_back(record: &Loop, hook: &Hook<'_>) -> bool {
         && turns.is_some_and(|(began, now)| began != now)
 }
 
-/// Whether the user withdrew a loop's first prompt before the agent answered a word of it. Nothing
-/// is lost with such a loop. Without a transcript this is unknown.
+/// Whether the user withdrew a loop's first prompt before the agent answered any of it. Nothing is
+/// lost with such a loop. Without a transcript this is unknown.
 pub fn is_withdrawn(record: &Loop, hook: &Hook<'_>) -> bool {
     let is_its_first =
         record.state.status() == Status::Running && record.state.counts().boundaries() == 0;

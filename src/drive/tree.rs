@@ -1,5 +1,5 @@
-//! Looks at the working tree of a loop by its snapshots. It says what an iteration changed, names
-//! the snapshots, and judges nothing. Without snapshots nothing is known of the tree.
+//! Examines the working tree of a loop by its snapshots. It reports what an iteration changed,
+//! names the snapshots, and judges nothing. Without snapshots nothing is known about the tree.
 
 pub mod back;
 pub mod place;
@@ -21,19 +21,18 @@ use world::store::{Home, hash};
 /// The tree that a loop begins with.
 #[derive(Debug, Default)]
 pub struct TreeBegun {
-    /// `None` if nothing can look at it.
+    /// The state of the tree; `None` if nothing can examine it.
     pub seen: Option<TreeSeen>,
-    /// How many files are watched, outside git.
+    /// The number of watched files, outside git.
     watched: Option<usize>,
-    /// What the user should know of the snapshots.
+    /// A note for the user about the snapshots.
     note: Option<String>,
-    /// Why no snapshot has it, and the hint.
+    /// Why no snapshot has the tree, and the hint.
     unrecorded: Option<String>,
 }
 
 impl TreeBegun {
-    /// Records what is known about the tree in a loop that starts. Returns what the user should
-    /// know.
+    /// Records what is known about the tree in a loop that starts. Returns notes for the user.
     pub fn remember_in(self, record: &mut Loop) -> Vec<String> {
         let limit = match (&self.seen, self.watched) {
             _ if record.contract.limits.stall == 0 => None,
@@ -52,7 +51,7 @@ impl TreeBegun {
     }
 }
 
-/// Looks at the tree of a loop that starts or resumes, and makes what later looks need.
+/// Examines the tree of a loop that starts or resumes, and creates what later examinations need.
 pub fn begin_tree(home: &Home, subject: &Loop) -> TreeBegun {
     let snapshots = Snapshots::of(home, subject);
     let filled =
@@ -94,8 +93,8 @@ pub fn begin_tree(home: &Home, subject: &Loop) -> TreeBegun {
     TreeBegun { seen, watched: filled.watched, note, unrecorded: None }
 }
 
-/// Records the tree that a loop found as the state that its protected paths must keep. Returns what
-/// the user should know. Fails if later changes could not be detected.
+/// Records the tree that a loop found as the state that its protected paths must keep. Returns
+/// notes for the user. Fails if later changes could not be detected.
 pub fn begin_protection(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
     record.protected = None;
     if record.contract.protect.is_empty() {
@@ -118,7 +117,7 @@ pub fn begin_protection(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
     }
 }
 
-/// The present tree without the work of an interrupted attempt, which counts as the work of the
+/// The current tree without the work of an interrupted attempt, which counts as the work of the
 /// iteration that runs again; a person's later changes do not. `None` if no attempt did anything.
 fn without_cut_off(snapshots: &Snapshots, subject: &Loop, now: &str) -> Option<String> {
     let before = subject.state.seen().trees().snapshot().as_ref()?;
@@ -126,7 +125,7 @@ fn without_cut_off(snapshots: &Snapshots, subject: &Loop, now: &str) -> Option<S
     take_without(snapshots, now, before, &left).ok().filter(|found| found != now)
 }
 
-/// A snapshot with what changed from one to a later one as it was before.
+/// A snapshot in which the changes from one snapshot to a later one are undone.
 fn take_without(
     snapshots: &Snapshots,
     now: &str,
@@ -141,20 +140,20 @@ fn take_without(
     snapshots.mixed(now, before, &work)
 }
 
-/// Whether the tree is another than the one the loop left.
+/// Whether the tree differs from the one the loop left.
 pub fn has_moved(home: &Home, subject: &Loop) -> bool {
     take_snapshot(home, subject).is_some_and(|(snapshots, now)| {
         snapshots.final_state(&subject.id, true).is_some_and(|left| left != now.commit)
     })
 }
 
-/// The present tree; `None` if it cannot be examined. With snapshots that takes one process if
+/// The current tree; `None` if it cannot be examined. With snapshots that takes one process if
 /// nothing changed.
 pub fn look_at_tree(home: &Home, subject: &Loop) -> Option<TreeSeen> {
     take_snapshot(home, subject).map(|(_, snapshot)| tree_as_kept(subject, &snapshot))
 }
 
-/// Whether the tree is as the record remembers it, which it is not after an interrupted attempt.
+/// Whether the tree is as the record remembers it, which is not so after an interrupted attempt.
 pub fn is_remembered(home: &Home, subject: &Loop) -> bool {
     look_at_tree(home, subject)
         .is_none_or(|seen| subject.state.seen().tree().as_ref() == Some(&seen.identity))
@@ -174,10 +173,9 @@ pub fn is_unchanged(home: &Home, subject: &Loop, seen: &TreeSeen) -> Option<bool
     Some(is_same && (is_whole || subject.state.seen().trees().began_as(&seen.identity)))
 }
 
-/// A look after crew or the checks before the first iteration changed the tree: the end of the last
-/// iteration is then another. `left` is the snapshot from just before. What an attempt that did not
-/// count had done by then stays the work of the iteration that follows; if it is not known, nothing
-/// is.
+/// Examines the tree after crew or the checks before the first iteration changed it, which changes
+/// the end of the last iteration. `left` is the snapshot from just before. Work of an attempt that
+/// did not count remains the work of the iteration that follows; if it is not known, nothing is.
 pub fn look_again(home: &Home, subject: &Loop, left: Option<&str>) -> Option<TreeSeen> {
     let (snapshots, snapshot) = take_snapshot(home, subject)?;
     let commit = match subject.state.seen().trees().snapshot() {
@@ -232,7 +230,7 @@ pub fn tree_changes(home: &Home, subject: &Loop, seen: &TreeSeen) -> Option<Chan
     Some(Changes { head, left_out, repositories, elsewhere, ..changes })
 }
 
-/// Names what the running iteration left: the agent, and then the checks.
+/// Names the snapshots that the running iteration left: after the agent, and after the checks.
 pub fn name_the_end(home: &Home, subject: &Loop, agents: &TreeSeen, checked: Option<&TreeSeen>) {
     // What a wait left in mid-iteration is a part of this end.
     reopen_tree(home, subject);
@@ -246,7 +244,7 @@ pub fn name_the_end(home: &Home, subject: &Loop, agents: &TreeSeen, checked: Opt
     }
 }
 
-/// Whether no agent works for a loop: it is over or paused.
+/// Whether no agent works for a loop, because it has ended or is paused.
 pub fn is_at_rest(subject: &Loop) -> bool {
     !matches!(subject.state.status(), Status::Running | Status::Waiting)
 }
@@ -259,7 +257,7 @@ pub fn close_after(home: &Home, subject: &Loop, decision: &Decision) {
     }
 }
 
-/// Names the state in which a loop ended, or was paused, in mid-iteration.
+/// Names the state in which a loop ended, or was paused, in the middle of an iteration.
 pub fn close_tree(home: &Home, subject: &Loop) {
     // An older state must not pass for this one if it cannot be taken.
     reopen_tree(home, subject);
@@ -268,12 +266,12 @@ pub fn close_tree(home: &Home, subject: &Loop) {
     }
 }
 
-/// Whether that state has its name.
+/// Whether that state already has its name.
 pub fn is_closed(home: &Home, subject: &Loop) -> bool {
     Snapshots::of(home, subject).named(&subject.id, ENDED).is_some()
 }
 
-/// Forgets that state: the loop continues from its last boundary.
+/// Removes the name of that state: the loop continues from its last boundary.
 pub fn reopen_tree(home: &Home, subject: &Loop) {
     Snapshots::of(home, subject).reopen(&subject.id);
 }
@@ -309,6 +307,6 @@ fn tree_as_kept(subject: &Loop, snapshot: &Snapshot) -> TreeSeen {
     }
 }
 
-/// The note where no snapshot shows what an iteration changed.
+/// The note if no snapshot shows what an iteration changed.
 pub const NO_STALL_RULE: &str =
     "no stall rule here: there are no snapshots that show what an iteration changed";

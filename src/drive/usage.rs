@@ -21,9 +21,9 @@ use world::{env, logs};
 
 /// How much of a transcript's end is read.
 pub const TRANSCRIPT_BYTES: u64 = 512 << 10;
-/// How long the transcript's last lines are waited for.
+/// How long to wait for the transcript's last lines.
 pub const TRANSCRIPT_WAIT: Duration = Duration::from_millis(500);
-/// How long they are waited for when the sum counts: a busy machine writes them 500 ms late.
+/// How long to wait for them if the total matters: a busy machine writes them 500 ms late.
 const FINAL_WAIT: Duration = Duration::from_secs(2);
 /// The maximum number of bytes read between two iterations.
 const BYTES: u64 = 4 << 20;
@@ -41,17 +41,17 @@ const QUIET: TimeDelta = TimeDelta::seconds(60);
 /// The client writes a line at most this much later than the line's own time.
 const LATE: TimeDelta = TimeDelta::seconds(1);
 
-/// The result of a look, and how far it read.
+/// The result of a reading, and how far it read.
 #[derive(Debug, Clone)]
 pub struct MeterReading {
-    /// `None` without a transcript to read.
+    /// The usage; `None` without a transcript to read.
     pub usage: Option<Usage>,
-    /// The tokens of the session's fullest message since the last look.
+    /// The tokens of the session's fullest message since the last reading.
     pub context_tokens: Option<u64>,
     pub metered: MeteredUsage,
 }
 
-/// The memory of a session whose loop begins now: what was used before is not the loop's.
+/// The memory of a session whose loop begins now: earlier usage is not the loop's.
 pub fn begin_memory(hook: &Hook<'_>) -> SessionMemory {
     let transcript_bytes = hook.transcript().as_deref().map_or(0, disk::size);
     let file = hook.transcript().as_deref();
@@ -66,8 +66,8 @@ pub fn begin_memory(hook: &Hook<'_>) -> SessionMemory {
     }
 }
 
-/// Reads the usage. `it_counts` says that the sum decides something or is the last: then the final
-/// message is waited for, which the client writes after it has reported it.
+/// Reads the usage. `it_counts` means that the total decides something or is the last: then the
+/// final message is waited for, which the client writes after it has reported it.
 pub fn read_meter(
     before: &Loop,
     hook: &Hook<'_>,

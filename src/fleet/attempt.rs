@@ -1,7 +1,7 @@
 //! One attempt at a task, as an executor runs it: its clone, its loop, its reports. It may be
-//! started at any time and any number of times: a second process exits at once, an interrupted loop
-//! is resumed, and a reported end is only acknowledged. The coordinator decides what follows from
-//! the end.
+//! started at any time and any number of times: a second process exits immediately, an interrupted
+//! loop is resumed, and a reported end is only acknowledged. The coordinator decides what follows
+//! from the end.
 
 pub mod clones;
 mod gate;
@@ -46,7 +46,7 @@ use world::process::signals::Signals;
 use world::store::{self, Home, read_pointer};
 use world::{clock, env, git, host};
 
-/// How the start of an attempt went.
+/// The result of starting an attempt.
 #[derive(Debug, PartialEq, Eq)]
 pub enum AttemptResult {
     Over(AttemptEnd),
@@ -59,9 +59,9 @@ pub enum AttemptResult {
 /// What the start of an attempt has to do.
 #[derive(Debug, PartialEq, Eq)]
 pub enum AttemptStart {
-    /// The attempt has already ended, and no request has come since.
+    /// The attempt has already ended, and no request has arrived since.
     Answer(AttemptEnd),
-    /// The attempt's loop is over, and nothing has reported that yet.
+    /// The attempt's loop has ended, and nothing has reported that yet.
     Close,
     Resume,
     /// Begins a new loop, in a new or an existing clone.
@@ -152,7 +152,7 @@ fn check_names(spec: &AttemptSpec) -> Result<()> {
     Ok(())
 }
 
-/// Builds a process's first report, which keeps what an earlier process found out.
+/// Builds a process's first report, which keeps the findings of an earlier process.
 fn begun_report(spec: &AttemptSpec, earlier: Option<&AttemptReport>) -> AttemptReport {
     AttemptReport {
         number: spec.number,
@@ -372,7 +372,7 @@ impl Attempt<'_> {
         let adapt = |record: &mut Loop| {
             let mut notes = Vec::new();
             if accepts {
-                // The tree as the loop left it, which the person saw, without later changes.
+                // The tree as the loop left it, which the user saw, without later changes.
                 let seen = record.state.seen().trees().snapshot().clone();
                 notes = accept_test_changes_of(self.home, record, seen)?;
                 // Otherwise later changes would count as a person's, and be accepted too.
@@ -405,7 +405,7 @@ impl Attempt<'_> {
         contract
     }
 
-    /// Finishes the git steps of a loop that is over, and returns how it ended.
+    /// Finishes the git steps of a loop that has ended, and returns how it ended.
     fn close_loop(&self, ended: Loop, sink: &mut dyn EventSink) -> (AttemptEnd, Option<Loop>) {
         // Retry a failed commit: a person may have fixed the cause.
         let settled = if ended.state.git().pending_steps().is_empty() {
@@ -418,7 +418,7 @@ impl Attempt<'_> {
         (self.end_of(&record), Some(record))
     }
 
-    /// How the attempt ends, given the end of its loop.
+    /// The end of the attempt, given the end of its loop.
     fn end_of(&self, record: &Loop) -> AttemptEnd {
         let Some(ending) = record.state.end().ending() else { return AttemptEnd::Interrupted };
         if ending.outcome == Outcome::Interrupted && self.signals.times() > 0 {
@@ -438,8 +438,8 @@ impl Attempt<'_> {
         })
     }
 
-    /// The end that an error leads to. A failed remote or git command may work on the next try; a
-    /// failed setup will not.
+    /// The end of the attempt after an error. A failed remote or git command may work on the next
+    /// try; a failed setup will not.
     fn end_of_error(&self, error: &Error) -> AttemptEnd {
         if self.signals.times() > 0 {
             return AttemptEnd::Interrupted;

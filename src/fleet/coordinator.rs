@@ -42,7 +42,7 @@ use world::store::Home;
 const LOOKS: [Duration; 2] = [Duration::from_millis(20), Duration::from_secs(1)];
 /// The pauses between polls of an executor or a remote.
 const REMOTE_LOOKS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(15)];
-/// How often a sleeping coordinator checks for a reason to wake.
+/// The interval at which a sleeping coordinator checks for a reason to wake.
 const WAKES: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(100)];
 /// The pause between two decisions if nothing happens; a failure is retried after 5 s at the
 /// earliest.
@@ -135,7 +135,7 @@ struct PendingWork {
     lost: Option<String>,
 }
 
-/// Work that involves the remote, and jobs on other machines.
+/// Pending work that involves the remote, and jobs on other machines.
 struct RemoteWork {
     /// Starts that wait until the remote's record contains them.
     starts: Vec<Effect>,
@@ -153,7 +153,7 @@ struct RemoteWork {
     due: Option<Deadline>,
 }
 
-/// The files that were read, and since when.
+/// The files that were read, and the time since when.
 struct SeenFiles {
     began: Stopwatch,
     folder: Option<FolderWatch>,
@@ -241,7 +241,7 @@ impl<'a> Coordinator<'a> {
         self.end_coordination()
     }
 
-    /// Finds out what an earlier coordinator left on this machine.
+    /// Reads what an earlier coordinator left on this machine.
     fn know_what_is_here(&mut self) {
         self.coordination.slots = slots_of(&self.record.terms);
         for (id, task) in &self.record.tasks {
@@ -322,7 +322,7 @@ impl<'a> Coordinator<'a> {
         self.print_line(&FleetLine::Note(text.to_owned()));
     }
 
-    /// Reports that something does not work, or works again.
+    /// Reports that a part does not work, or works again.
     pub(super) fn set_trouble(&mut self, of: &'static str, why: Option<String>) {
         if self.coordination.troubles.get(of) != why.as_ref() {
             self.take_in(FleetEvent::Trouble { of, why });

@@ -1,5 +1,5 @@
 //! The executors, which place the attempts of a fleet on machines: this one, Slurm, or a system
-//! that a person's own commands reach. An executor only says whether a job still exists; the
+//! reached by the user's own commands. An executor only says whether a job still exists; the
 //! attempt itself reports how it ended. An error changes nothing.
 
 mod command;
@@ -104,19 +104,19 @@ pub fn slots_of(terms: &FleetTerms) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }
 
-/// A job as it was last seen.
+/// The last known state of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeenJob {
     pub id: String,
     pub task: TaskId,
     /// The attempt's number.
     pub number: u32,
-    /// Why it is over, as the system says, empty if it gives no reason; `None` while it waits or
-    /// runs, as far as the system knows.
+    /// Why the job ended, according to the system, empty if it gives no reason; `None` while it
+    /// waits or runs, as far as the system knows.
     pub ended: Option<String>,
 }
 
-/// What a system answered about jobs. A job in neither list is unchanged.
+/// A system's answer about jobs. A job in neither list is unchanged.
 #[derive(Debug, Default)]
 pub struct FoundJobs {
     /// The jobs that the system knows, possibly more than were asked about.
@@ -145,7 +145,7 @@ pub trait Executor {
     /// interrupt this.
     fn cancel_job(&mut self, id: &str) -> Result<()>;
 
-    /// Removes files kept here for a job that is over.
+    /// Removes files kept here for a job that has ended.
     fn forget_job(&mut self, _: &SeenJob) {}
 }
 
@@ -187,7 +187,7 @@ impl<'a> FleetJobs<'a> {
         }
     }
 
-    /// Forgets the jobs that are over, except those of these attempts, whose results are still
+    /// Forgets the jobs that have ended, except those of these attempts, whose results are still
     /// missing.
     pub fn forget_ended(&mut self, running: &[(TaskId, u32)]) {
         self.jobs.retain(|_, KnownJob { seen, .. }| {
@@ -269,7 +269,7 @@ fn job_script(crew: &str, spec: &AttemptSpec) -> Result<String> {
 struct Local {
     home: Home,
     files: FleetFiles,
-    /// The person's working tree.
+    /// The user's working tree.
     folder: PathBuf,
 }
 

@@ -13,7 +13,7 @@ const NAMES_MAX: usize = 60_000;
 /// The number of digits that distinguish the remotes of fleets with the same name.
 const URL_DIGITS: usize = 8;
 
-/// `$CREW_HOME/fleets/<fleet>`.
+/// The folder `$CREW_HOME/fleets/<fleet>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FleetFiles {
     pub root: PathBuf,
@@ -106,7 +106,7 @@ impl FleetFiles {
         self.attempt_file(task, number, "link")
     }
 
-    /// Removes an attempt's files outside its clone, except its log. Its process must be over.
+    /// Removes an attempt's files outside its clone, except its log. Its process must have ended.
     pub fn remove_attempt(&self, task: &TaskId, number: u32) -> io::Result<()> {
         let script = self.root.join(format!("scripts/{task}.{number}.sh"));
         let lock = self.attempt_lock(task, number);

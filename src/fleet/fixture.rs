@@ -12,7 +12,7 @@ use engine::fleet::{Carried, FleetTask, LandingMode, TaskId};
 use engine::record::{LoopId, Outcome, Proof};
 use engine::usage::{Money, Usage};
 
-/// The end of a loop of which only the words matter.
+/// The end of a loop of which only the text matters.
 impl From<&str> for TaskReason {
     fn from(why: &str) -> Self {
         Self::Loop { reason: why.into(), notes: Vec::new() }
@@ -47,7 +47,7 @@ pub fn a_record(landing: LandingMode) -> FleetRecord {
     FleetRecord::begin_fleet(some_terms(landing), "f1".to_owned(), Holder::default(), at(0).wall)
 }
 
-/// A task as its file says, with ten iterations and without a limit on its cost.
+/// A task as its file describes it, with ten iterations and without a limit on its cost.
 pub fn a_described(name: &str) -> DescribedTask {
     let task = FleetTask {
         id: id(name),
@@ -63,7 +63,7 @@ pub fn a_described(name: &str) -> DescribedTask {
     DescribedTask { task, contract }
 }
 
-/// A task on which nothing works.
+/// A task without a running attempt.
 pub fn a_task() -> TaskRecord {
     let agents = a_described("a").agent_names();
     TaskRecord {
@@ -78,7 +78,7 @@ pub fn a_running_task() -> TaskRecord {
     TaskRecord { state, attempt: 1, ..a_task() }
 }
 
-/// An end; of completed work with a proof.
+/// An ending; for completed work, with a proof.
 pub fn an_ending(outcome: Outcome) -> TaskEnding {
     let proof = (outcome == Outcome::Completed).then_some(Proof::Checked);
     TaskEnding { proof, ..TaskEnding::new(outcome, "so") }
@@ -89,7 +89,7 @@ pub fn an_ended_task(outcome: Outcome) -> TaskRecord {
     TaskRecord { state: TaskState::Ended(an_ending(outcome)), attempt: 1, ..a_task() }
 }
 
-/// What so many iterations used, of which each cost so many cents.
+/// The usage of this many iterations, each of which cost this many cents.
 pub fn a_carried(completed: u32, cents: u64) -> Carried {
     let cost = Money::from_micros(u64::from(completed) * cents * 10_000);
     let usage = Usage { cost, ..Usage::default() };

@@ -300,9 +300,9 @@ const WITHIN: Duration = Duration::from_secs(120);
 const TAIL_CHARS: usize = 300;
 /// The maximum number of characters in an address.
 const ADDRESS_CHARS: usize = 300;
-/// Which pull requests of a branch are listed, and which fields of each.
+/// The arguments that select the pull requests of a branch, and the fields of each.
 const LISTED: &str = "--state all --json url,headRefOid,state,mergeCommit";
-/// The line printed for each pull request, which `parse::remote` reads.
+/// The format of the line for each pull request, which `parse::remote` reads.
 const ASKED: &str =
     r#".[] | .url + " " + .headRefOid + " " + .state + " " + (.mergeCommit.oid // "")"#;
 
@@ -339,7 +339,7 @@ pub fn open_pull(
 
 /// Why there is no pull request.
 enum NotDone {
-    /// The host was not reached.
+    /// The host could not be reached.
     Away(GitFault),
     Refused(String),
 }

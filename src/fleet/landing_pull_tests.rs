@@ -1,4 +1,5 @@
-//! Pull requests by a scripted `gh`: opened, found, merged, refused, and a host that is away.
+//! Pull requests by a scripted `gh`: opened, found, merged, refused, and a host that cannot be
+//! reached.
 
 use super::*;
 use crate::fleet::record::TaskWork;
@@ -6,8 +7,8 @@ use engine::fleet::Remote;
 use world::files::disk::{self, Durability};
 use world::files::tree;
 
-/// The result for a branch `fleet/shop/vat/1` at the commit `c0ffee`, of a command line that runs
-/// this script, and the words that it got.
+/// The result for a branch `fleet/shop/vat/1` at the commit `c0ffee`, with a command-line program
+/// that runs this script, and the arguments that it got.
 fn open_with(script: &str, stop: Stop<'_>) -> (Result<Result<Landed, Refusal>>, String) {
     let folder = testkit::folder();
     let (gh, words) = (folder.path().join("gh"), folder.path().join("words"));

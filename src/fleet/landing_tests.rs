@@ -1,4 +1,4 @@
-//! Landings on a remote in a folder: what becomes a commit of the base, and what is refused.
+//! Landings at a remote in a folder: which work becomes a commit of the base, and which is refused.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -84,7 +84,7 @@ impl Yard {
         self.sh("home/fleets/shop/vat.1", script)
     }
 
-    /// Commits what a script makes on the task's branch, which is fetched then.
+    /// Commits the result of a script on the task's branch, and fetches it.
     fn work(&mut self, script: &str) {
         self.agent(&format!("{script}\ngit add -A; git commit -q --allow-empty -m work"));
         self.fetch();
@@ -103,7 +103,7 @@ impl Yard {
         self.record.work.commit = Some(self.id("repo", "refs/remotes/crew/shop/vat"));
     }
 
-    /// Somebody else's commit on the base of the remote.
+    /// Makes another person's commit on the base of the remote.
     fn elsewhere(&self, script: &str) {
         self.sh(".", "rm -rf other; git clone -q -b main origin.git other 2>&1");
         self.sh("other", "git config user.name Other; git config user.email other@example.com");
@@ -111,7 +111,7 @@ impl Yard {
         self.sh("other", &format!("{script}\n{push}"));
     }
 
-    /// Merges the base into the branch as an attempt does that a landing sent back.
+    /// Merges the base into the branch, as an attempt does after a landing sent it back.
     fn merge(&mut self) -> Vec<String> {
         self.agent("git fetch -q origin refs/heads/main");
         let clone = self.path("home/fleets/shop/vat.1");
@@ -222,7 +222,7 @@ fn a_replaced_object_is_neither_checked_nor_pushed() {
                    git replace -f $(git rev-parse HEAD:check.sh) $good; git pack-refs --all";
     yard.agent(replace);
     assert_eq!(yard.red(), "sh check.sh:");
-    // The person's own repository may have one, and so may the clone after a check.
+    // The user's own repository may have one, and so may the clone after a check.
     yard.sh("repo", replace);
     yard.sh("home/fleets/shop/land", replace);
     assert_eq!(yard.red(), "sh check.sh:");

@@ -1,7 +1,7 @@
 //! What may start next, and what every other task waits for. A task waits for one named thing. To
 //! stay within the fleet's money, the plan sets aside what each running task may still cost. Two
-//! tasks whose globs may cover the same path do not run at once; in doubt, globs count as
-//! overlapping.
+//! tasks whose globs may cover the same path do not run at the same time; in case of doubt, globs
+//! count as overlapping.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ impl FleetPlan {
 }
 
 impl WaitsFor {
-    /// Whether the wait needs more than a start of the fleet: another task, a person or money.
+    /// Whether the task waits for more than a start of the fleet: another task, a person or money.
     pub fn needs_another(&self) -> bool {
         matches!(self, Self::Task { .. } | Self::Ended { .. } | Self::Money | Self::File)
     }
@@ -134,7 +134,7 @@ fn free_places(record: &FleetRecord, coordination: &Coordination) -> usize {
     coordination.slots.saturating_sub(active).min(most)
 }
 
-/// The reason why nothing starts at all.
+/// The reason why no task starts.
 fn wait_for_signal(coordination: &Coordination, now: DateTime<Utc>) -> Option<WaitsFor> {
     let Coordination { backoffs, stop, .. } = coordination;
     if stop.signals > 0 {

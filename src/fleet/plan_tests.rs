@@ -12,7 +12,7 @@ use engine::fixture::at;
 use engine::fleet::LandingMode;
 use engine::record::Outcome;
 
-/// What starts, and what each other task waits for, a line each.
+/// What starts, and what each other task waits for, one line each.
 fn plan_lines(bench: &Bench) -> Vec<String> {
     let plan = plan_starts(&bench.record, &bench.coordination, at(bench.second).wall);
     let start = |task: &TaskId| plan.starts.iter().find(|start| start.task == *task);
@@ -36,7 +36,7 @@ fn described_task<'a>(bench: &'a mut Bench, name: &str) -> &'a mut DescribedTask
     bench.coordination.described.iter_mut().find(|task| task.task.id.as_str() == name).unwrap()
 }
 
-/// With the fleet's limit, and limits of these tasks, in dollars.
+/// A fleet with this limit, and these limits of its tasks, in dollars.
 fn with_costs(mut bench: Bench, max: u64, own: &[(&str, u64)]) -> Bench {
     bench.record.terms.limits.max_cost_micros = max * 1_000_000;
     for (name, dollars) in own {
@@ -182,7 +182,7 @@ fn an_attempt_continues_if_its_clone_is_here_and_nothing_changed() {
         text: TaskText { revision: "r0".to_owned(), ..task.text },
         ..task
     };
-    // The settings of the person or the project name another one now.
+    // The settings of the user or the project name another one now.
     let of_another_agent = TaskRecord {
         text: TaskText { agents: "[[\"other\"]]".to_owned(), ..again().text },
         ..again()

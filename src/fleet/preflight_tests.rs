@@ -1,4 +1,4 @@
-//! What is missing for a fleet, in real repositories.
+//! What real repositories lack for a fleet.
 
 use super::*;
 use crate::drive::failure::failure_of;

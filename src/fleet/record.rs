@@ -67,9 +67,9 @@ pub struct FleetTerms {
     pub limits: FleetLimits,
     #[serde(flatten)]
     pub clones: CloneSetup,
-    /// `local`, `slurm`, `slurm:HOST`, or the name of an `[executor.NAME]`.
+    /// The executor's name: `local`, `slurm`, `slurm:HOST`, or that of an `[executor.NAME]`.
     pub executor: String,
-    /// `None`: nothing leaves this machine.
+    /// The remote; with `None` nothing leaves this machine.
     pub remote: Option<Remote>,
     pub landing: LandingMode,
     pub land_checks: Vec<Check>,
@@ -132,7 +132,7 @@ pub struct TaskRecord {
     pub work: TaskWork,
     #[serde(flatten)]
     pub refused: RefusedLanding,
-    /// How often in a row its process disappeared without a finished iteration.
+    /// How many times in a row its process disappeared without a finished iteration.
     pub gone: u32,
     #[serde(flatten)]
     pub asked: TaskInput,
@@ -142,7 +142,7 @@ pub struct TaskRecord {
     pub at: DateTime<Utc>,
 }
 
-/// A person's input to a task that its loop does not have yet.
+/// Input of the user to a task that its loop does not have yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskInput {
     /// A pause, or a cancel that has not been carried out yet.
@@ -187,7 +187,7 @@ pub struct TaskWork {
     pub stands_on: Option<String>,
 }
 
-/// What is recorded of a task's file and settings.
+/// The recorded text and settings of a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskText {
     /// A fingerprint of its prompt, options and setup.
@@ -202,14 +202,14 @@ pub struct TaskText {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "is")]
 pub enum TaskState {
-    /// Nothing works on it.
+    /// No attempt works on it.
     #[default]
     Waiting,
     /// An attempt was submitted to the executor; `job` is its id, empty until it is known.
     Running { job: String, since: DateTime<Utc> },
     /// Its loop is completed, and its branch is landing or waits for its turn.
     Landing(TaskEnding),
-    /// Nothing works on it until it is resumed.
+    /// No attempt works on it until it is resumed.
     Ended(TaskEnding),
 }
 
@@ -231,7 +231,7 @@ pub enum WaitsFor {
     Nothing,
     /// A coordinator: the fleet has none.
     Run,
-    /// As many tasks run as there are slots.
+    /// A slot: as many tasks run as there are slots.
     Slot,
     /// An earlier task, which is not done yet.
     Task { task: TaskId },
@@ -241,9 +241,9 @@ pub enum WaitsFor {
     Files { task: TaskId, theirs: String, ours: String },
     /// Money: the rest of the fleet's is set aside for running tasks.
     Money,
-    /// A person's pause or cancel.
+    /// The end of the user's pause or cancel.
     Request { request: TaskRequest },
-    /// Its file, which was there when the fleet was started.
+    /// Its file, which existed when the fleet was started.
     File,
     /// Its work, which has not been fetched from its clone yet.
     Fetch,
@@ -406,7 +406,7 @@ impl TaskRecord {
         self.ending()?.landed.as_ref()
     }
 
-    /// Whether it is completed, and its work is where later tasks find it.
+    /// Whether it is completed, and later tasks find its work.
     pub fn is_done(&self, landing: LandingMode) -> bool {
         let is_completed = self.ending().is_some_and(TaskEnding::is_completed);
         let is_there = match landing {

@@ -25,7 +25,7 @@ pub struct AttemptSpec {
     /// Its number, counted from 1. As part of the branch's name it fences an attempt that was given
     /// up.
     pub number: u32,
-    /// `fleet/<fleet>/<task>/<number>`.
+    /// The branch: `fleet/<fleet>/<task>/<number>`.
     pub branch: String,
     #[serde(flatten)]
     pub origin: CloneOrigin,
@@ -71,7 +71,7 @@ pub struct CloneOrigin {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
-    /// The person's repository on this machine, and the address that `origin` gets, if any.
+    /// The user's repository on this machine, and the address that `origin` gets, if any.
     Local { repository: PathBuf, url: Option<String> },
     /// The remote, cloned on a node. The attempt pushes its branch and its reports there.
     Remote { url: String },
@@ -177,11 +177,11 @@ pub struct Backoffs {
     pub starts: Backoff,
     /// Landings in a row that could not be carried out.
     pub landings: Backoff,
-    /// How often in a row a task's commits could not be fetched.
+    /// How many times in a row a task's commits could not be fetched.
     pub fetches: BTreeMap<TaskId, Backoff>,
-    /// The pauses between two fetches; the same for all tasks.
+    /// The pauses between two fetches, which are the same for all tasks.
     pub fetch_pause: Backoff,
-    /// How often in a row a task's job could not be cancelled.
+    /// How many times in a row a task's job could not be cancelled.
     pub ends: BTreeMap<TaskId, Backoff>,
 }
 

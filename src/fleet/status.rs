@@ -1,6 +1,6 @@
 //! The status of a fleet as one value: task counts, money spent, a row for each task, what needs a
-//! person first, and what that person types. The page fits a screen, however many tasks there are:
-//! rows without room are left out from the bottom, and counted.
+//! person first, and the command for it. The page fits a screen, however many tasks there are: rows
+//! without room are left out from the bottom, and counted.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -55,8 +55,8 @@ pub struct FleetStatus<'a> {
     /// The command for the oldest thing that needs a person, otherwise the one that continues the
     /// fleet.
     next: Option<String>,
-    /// Sorted by group. Tasks that need a person are sorted by age, the oldest first; tasks that
-    /// are over, the newest first.
+    /// The tasks, sorted by group. Tasks that need a person are sorted by age, the oldest first;
+    /// tasks that have ended, the newest first.
     tasks: Vec<TaskStatus<'a>>,
 }
 
@@ -64,11 +64,11 @@ pub struct FleetStatus<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StatusGroup {
-    /// It ended without being done, and not because a person cancelled it.
+    /// Ended without being done, and not because a person cancelled it.
     NeedsYou,
     Running,
     Waiting,
-    /// It is completed, wherever its work is.
+    /// Completed, wherever its work is.
     Done,
     Cancelled,
 }
@@ -111,9 +111,9 @@ impl Serialize for TaskWord {
 struct TaskStatus<'a> {
     task: &'a TaskId,
     group: StatusGroup,
-    /// One or two words: `conflict`, `test changes`, `runs`, `waits`, `landed`.
+    /// The state in one or two words: `conflict`, `test changes`, `runs`, `waits`, `landed`.
     what: TaskWord,
-    /// The reason, or what it does or waits for, in full.
+    /// The full reason, or what it does or waits for.
     #[serde(rename = "why")]
     news: String,
     waits: Option<WaitsFor>,
@@ -251,7 +251,7 @@ impl<'a> FleetStatus<'a> {
         self
     }
 
-    /// The status of a task in one line: "waits: after vat", "conflict: src/pay.rs changed on main
+    /// The status of a task on one line: "waits: after vat", "conflict: src/pay.rs changed on main
     /// too".
     pub fn line_of(&self, id: &TaskId) -> String {
         let row = self.tasks.iter().find(|row| row.task == id);
@@ -477,7 +477,7 @@ fn phase_words(
     }
 }
 
-/// What is still missing for reported work: a fetch or a push.
+/// The next step for reported work that is not fetched or pushed yet.
 fn missing_step(record: &FleetRecord) -> &'static str {
     if record.is_local() && record.terms.remote.is_some() { "pushed" } else { "fetched" }
 }

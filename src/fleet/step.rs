@@ -18,15 +18,15 @@ pub use super::spec::{Backoff, Coordination, DescribedTask};
 use engine::fleet::{LandingMode, Refusal, TaskId};
 use engine::record::Outcome;
 
-/// How often in a row a task's process may disappear without a finished iteration.
+/// How many times in a row a task's process may disappear without a finished iteration.
 const GONE_MAX: u32 = 3;
-/// How often in a row the executor may refuse a job.
+/// How many times in a row the executor may refuse a job.
 const NOT_STARTED_MAX: u32 = 5;
-/// How often in a row a landing may fail for a reason unknown to crew.
+/// How many times in a row a landing may fail for a reason unknown to crew.
 const LANDING_FAILURES_MAX: u32 = 5;
-/// The name of the trouble that nothing can be fetched.
+/// The name of the trouble that prevents every fetch.
 const FETCH: &str = "fetch";
-/// How often in a row fetching a task's commits may fail because of its clone or branch.
+/// How many times in a row fetching a task's commits may fail because of its clone or branch.
 const FETCH_FAILURES_MAX: u32 = 5;
 
 /// Applies an event at `now` and returns the effects, to be carried out in order. A `Tick` decides
@@ -107,8 +107,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Applies a rule to a task and stores the task if the rule changed it. In the fleet's record
-    /// the rule finds the task as it was before.
+    /// Applies a rule to a task and stores the task if the rule changed it. The fleet's record
+    /// still contains the old task while the rule runs.
     pub(super) fn update<T>(
         &mut self,
         id: &TaskId,
@@ -228,7 +228,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Passes on requests that came before the loop began.
+    /// Passes on requests that arrived before the loop began.
     fn loop_begins(&mut self, id: &TaskId, task: &mut TaskRecord) {
         (task.asked.accepts_test_changes, task.asked.is_resumed) = (false, false);
         let given = std::mem::take(&mut task.asked.given);
@@ -302,7 +302,7 @@ impl Turn<'_> {
         self.say(FleetLine::Gone { task: id.clone(), why: reason.to_string() });
     }
 
-    /// Records that a landing is over. Returns the loop's ending if the task was still landing.
+    /// Records that a landing has ended. Returns the loop's ending if the task was still landing.
     fn landing_over(&mut self, id: &TaskId, task: &TaskRecord) -> Option<TaskEnding> {
         self.coordination.landing.take_if(|landing| landing == id);
         task.landing().cloned()

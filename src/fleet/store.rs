@@ -57,7 +57,7 @@ const AWAY: &str = "move the file away";
 /// Why the record was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreFault {
-    /// Another coordinator, named here, has the fleet. Nothing may be written any more.
+    /// Another coordinator, named here, has the fleet. This one may write nothing more.
     #[error("another coordinator has this fleet: {0}")]
     Lost(String),
     /// A fault of the remote. Another try may help.
@@ -88,9 +88,9 @@ pub type Push = Box<dyn FnOnce() -> Result<bool, StoreFault> + Send>;
 pub enum PushTime {
     /// Once a minute, or sooner if the remote's record is behind.
     Usual,
-    /// At once, but not right after a push that failed.
+    /// Immediately, but not right after a push that failed.
     Soon,
-    /// At once: no later push follows.
+    /// Immediately, because no later push follows.
     Now,
 }
 

@@ -1,6 +1,6 @@
 //! Applies the subcommands for loops to tasks: `shop/vat` is a task, and `shop` all tasks of that
 //! fleet. A request goes to the coordinator, and directly to a loop that is running on this
-//! machine. Without a coordinator only that loop gets it; a lasting request waits for the next
+//! machine. Without a coordinator only that loop gets the request; a lasting one waits for the next
 //! coordinator.
 
 pub mod clean;
@@ -144,7 +144,7 @@ fn with_request(record: FleetRecord, (task, asked): (Option<TaskId>, FleetReques
     record
 }
 
-/// Applies the visible effects of a waiting request, before a coordinator carries it out.
+/// Applies the visible effects of a waiting request before a coordinator carries it out.
 fn apply_request(task: &mut TaskRecord, request: &FleetRequest) {
     match (request, task.ending()) {
         (FleetRequest::Resume { .. }, Some(ending)) if !ending.is_completed() => {
@@ -172,7 +172,7 @@ impl Named {
         &self.record.terms.name
     }
 
-    /// The name that a person types: `shop` or `shop/vat`.
+    /// The name as the user types it: `shop` or `shop/vat`.
     fn full_name(&self) -> String {
         self.task
             .as_ref()

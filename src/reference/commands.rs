@@ -78,7 +78,7 @@ fn is_shown(arg: &Arg) -> bool {
     !arg.is_hide_set() && !arg.is_global_set() && arg.get_id() != "help"
 }
 
-/// An option or a word, with what its page of help says.
+/// An option or a word, with the text of its page of help.
 fn option(arg: &Arg) -> Part {
     let values = arg.get_value_names().unwrap_or_default();
     let values: Vec<&str> = values.iter().map(AsRef::as_ref).collect();

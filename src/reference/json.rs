@@ -4,13 +4,13 @@ use super::page::{Block, Part, entry};
 use super::source::{FILES, Field, fields, keys};
 use regex::Regex;
 
-/// Where the keys of an object are in the code.
+/// Where the code has the keys of an object.
 enum Place {
     /// A struct that serde writes.
     Type(&'static str),
-    /// A function that writes them, in its file.
+    /// A function that writes them, with its file.
     Function(&'static str, &'static str),
-    /// The same, where they are inserted into the map of this name.
+    /// A function that inserts them into the map of this name, with its file.
     Map(&'static str, &'static str, &'static str),
 }
 
@@ -96,7 +96,7 @@ fn without_words(keys: Vec<String>) -> Vec<Field> {
     keys.into_iter().map(|name| Field { name, words: String::new() }).collect()
 }
 
-/// The events, each with what it carries beside what all of them have.
+/// The events, each with its fields besides those that all events have.
 fn events() -> Vec<Part> {
     let (_, body) =
         FILES[EVENTS].split_once("pub fn event_fields").expect("the events are made there");

@@ -67,8 +67,8 @@ fn note(key: &'static Key) -> String {
     if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) }
 }
 
-/// The comment of an option without its default, which stands beside the name: of "(10; 0 = no
-/// limit)" the half behind the semicolon stays.
+/// The comment of an option without its default, which follows the name: of "(10; 0 = no limit)"
+/// the half behind the semicolon stays.
 fn comment(words: &str, key: &'static Key) -> String {
     let default = key.built_in().trim_matches('\'');
     let known = match default {
@@ -78,7 +78,7 @@ fn comment(words: &str, key: &'static Key) -> String {
     words.replace(&format!("({known}; "), "(").replace(&format!(" ({known})."), ".")
 }
 
-/// A list of names whose words are on the page.
+/// A list of names whose descriptions are on the page.
 fn named(block: &str, names: impl IntoIterator<Item = String>) -> Block {
     Block::new(block, names.into_iter().map(|name| entry(&name, "", "")).collect())
 }

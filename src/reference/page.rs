@@ -8,21 +8,21 @@ pub struct Block {
     parts: Vec<Part>,
 }
 
-/// What a block is made of.
+/// The contents of a block.
 pub enum Part {
     /// A paragraph, or a block of code as it is.
     Text(String),
-    /// One item of a list. Without `words` those on the page stay.
+    /// One item of a list. Without `words`, the description on the page is kept.
     Entry {
-        /// What it is called, unique in its block; the first words of the item, as code.
+        /// The name, unique in its block; the first words of the item, as code.
         name: String,
-        /// What follows the name, such as a value's default.
+        /// The text after the name, such as a value's default.
         note: String,
         words: Option<String>,
     },
 }
 
-/// The widest line.
+/// The maximum width of a line.
 const WIDTH: usize = 100;
 const BEGIN: &str = "<!-- made from the code: ";
 const END: &str = "<!-- end -->";
@@ -32,7 +32,7 @@ impl Block {
         Self { name: name.into(), parts }
     }
 
-    /// Its text, with the words that stood in `before` where the code has none.
+    /// The text of the block, with the descriptions of `before` where the code has none.
     fn text(&self, before: &str) -> String {
         let mut text = String::new();
         for part in &self.parts {
@@ -60,14 +60,14 @@ impl Block {
     }
 }
 
-/// An item whose words the code has.
+/// An item whose description is in the code.
 pub fn entry(name: &str, note: &str, words: &str) -> Part {
     let words = Some(words.trim().to_owned()).filter(|words| !words.is_empty());
     Part::Entry { name: name.to_owned(), note: note.to_owned(), words }
 }
 
-/// The page with every block made again. One that is missing comes at the end, and one that the
-/// code does not have any more is left out.
+/// The page with every block made again. A missing block is added at the end, and a block that the
+/// code no longer has is left out.
 pub fn made(before: &str, blocks: &[Block]) -> String {
     let mut text = String::new();
     let mut rest = before;
@@ -107,7 +107,7 @@ pub fn difference(before: &str, now: &str) -> Option<String> {
     }
 }
 
-/// The words of an item in the text of a block.
+/// The description of an item in the text of a block.
 fn kept(block: &str, name: &str) -> Option<String> {
     let head = format!("- `{name}`");
     let at = block.match_indices(&head).map(|(at, _)| at);

@@ -1,4 +1,4 @@
-//! The JSON schemas in docs/reference are those that the lists of the readers give.
+//! The JSON schemas in docs/reference are those that the lists of the readers produce.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! What the text of the code says: the fields of its types with their comments, the keys of the
-//! JSON objects that it writes, and the names of variables and files.
+//! Reads the source code: the fields of its types with their comments, the keys of the JSON objects
+//! that it writes, and the names of variables and files.
 
 use std::collections::BTreeMap;
 use std::path::Path;

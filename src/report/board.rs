@@ -1,5 +1,5 @@
-//! The board of `crew watch`: every loop on this machine, those that need a person first, and what
-//! each key does. It keeps what is shown; `cmd/watch.rs` reads, draws and acts.
+//! The board of `crew watch`: every loop on this machine, those that need a person first, and the
+//! effect of each key. It keeps what is shown; `cmd/watch.rs` reads, draws and acts.
 
 mod draw;
 
@@ -29,7 +29,7 @@ const BLOCKED_HOURS: i64 = 7 * 24;
 /// The maximum number of characters in a row's news or task; the terminal cuts them further.
 const NEWS_CHARS: usize = 200;
 
-/// What a key asks for.
+/// The request of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BoardRequest {
     Quit,
@@ -60,20 +60,20 @@ pub struct OpenText {
     top: Option<usize>,
 }
 
-/// What is being typed in the last line.
+/// The input in the last line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Typing {
-    /// An answer of one letter to this question, which confirms the request.
+    /// A one-letter answer to this question, which confirms the request.
     Answer(String, BoardRequest),
     /// A message for the agent.
     Message(LoopId, String),
 }
 
-/// What the board shows, and what is selected and typed on it.
+/// The contents of the board, with what is selected and typed on it.
 #[derive(Debug, Default)]
 pub struct Board {
     rows: Vec<BoardRow>,
-    /// The loop that the keys are about.
+    /// The loop that the keys apply to.
     pub chosen: Option<LoopId>,
     /// The text that fills the screen.
     pub open: Option<OpenText>,
@@ -82,7 +82,7 @@ pub struct Board {
     pub notice: Option<String>,
     /// The last iterations of the chosen loop.
     pub iterations: Vec<IterationLine>,
-    /// What its agent did last.
+    /// The last activity of its agent.
     pub activity: Vec<String>,
     /// How many characters of an id distinguish all loops of this machine.
     id_chars: usize,
@@ -91,11 +91,11 @@ pub struct Board {
     shows_keys: bool,
 }
 
-/// The fewest characters of an id that are shown.
+/// The minimum number of characters of an id that are shown.
 const ID_CHARS: usize = 4;
 
 impl Board {
-    /// Replaces the rows. While a person is choosing, no row moves except those that no longer need
+    /// Replaces the rows. While the user is choosing, no row moves except those that no longer need
     /// a person.
     pub fn update_rows(&mut self, mut rows: Vec<BoardRow>, ids: &[LoopId], is_choosing: bool) {
         if is_choosing || self.typing.is_some() {
@@ -121,7 +121,7 @@ impl Board {
         }
     }
 
-    /// Opens a page; one that is open already keeps its position and gets these lines.
+    /// Opens a page; a page that is already open keeps its position and gets these lines.
     pub fn show_text(&mut self, kind: TextKind, id: LoopId, lines: Vec<String>) {
         match &mut self.open {
             Some(open) if open.kind == kind && open.id == id => open.lines = lines,
@@ -132,7 +132,7 @@ impl Board {
         }
     }
 
-    /// Handles a key on a screen of `height` rows, and returns what it asks for.
+    /// Handles a key on a screen of `height` rows, and returns its request.
     pub fn press_key(&mut self, key: KeyEvent, height: usize) -> Option<BoardRequest> {
         self.notice = None;
         if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
@@ -264,9 +264,9 @@ pub struct BoardRow {
     /// The fleet whose task it works on.
     fleet: Option<String>,
     group: BoardGroup,
-    /// "~/w/api", or the name of the fleet's task.
+    /// The folder, such as "~/w/api", or the name of the fleet's task.
     folder: String,
-    /// "3/10".
+    /// The iteration and its limit: "3/10".
     count: String,
     /// How long it has been in this state, or when it begins or ended: "22m", "09:10".
     when: String,

@@ -1,6 +1,6 @@
 //! The colours of output for people. Report code puts marks around words, and `cmd/print.rs` turns
 //! them into terminal codes or removes them. A mark is a character that no language uses; cleaning
-//! removes such characters from untrusted text. Without colours every page says the same.
+//! removes such characters from untrusted text. Every page has the same text without colours.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -27,7 +27,7 @@ const CODES: [(char, &str, Style); 6] = [
     (END, "\x1b[0m", Style::new()),
 ];
 
-/// The column from which a page shows what others said or printed.
+/// The column from which a page shows text of others.
 const OTHERS: usize = 4;
 
 /// crew's words for states and results, by colour.
@@ -78,8 +78,8 @@ pub fn mark_head(text: &str) -> String {
 }
 
 /// Applies [`mark_head`] to each line of a page, a run or a demo, after the time that begins it.
-/// Lines that are indented further were said or printed by others, except those of iterations,
-/// which begin with a number. If `fold` breaks a line, only the first piece has colour.
+/// Lines that are indented further are text of others, except those of iterations, which begin with
+/// a number. If `fold` breaks a line, only the first piece has colour.
 pub fn mark_heads(text: &str, fold: impl Fn(&str) -> String) -> String {
     clean_text(text).split_inclusive('\n').map(|line| mark_folded_line(&fold(line))).collect()
 }
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
     use crate::report::layout::fold_text;
 
-    /// Marks as a reader can see them.
+    /// A string with visible marks.
     fn seen(text: &str) -> String {
         let names = [(GOOD, "<+"), (BAD, "<-"), (WARN, "<!"), (QUIET, "<."), (STRONG, "<*")];
         let text =

@@ -199,11 +199,11 @@ pub enum Tone {
     Error,
 }
 
-/// One line, without its line break.
+/// One line of progress, without its line break.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgressLine {
     pub tone: Tone,
-    /// `[10:02:10] WARNING: …`
+    /// The text: `[10:02:10] WARNING: …`.
     pub text: String,
 }
 
@@ -276,8 +276,8 @@ fn time_with_seconds(then: DateTime<Utc>, at: DateTime<FixedOffset>) -> String {
     then.with_timezone(at.offset()).format("%H:%M:%S").to_string()
 }
 
-/// The terms of a run, for a person at a terminal: "loop k3v9 · claude on main · up to 10
-/// iterations, 12h · done when … · stop: …".
+/// The terms of a run, for a user at a terminal: "loop k3v9 · claude on main · up to 10 iterations,
+/// 12h · done when … · stop: …".
 pub fn terms_line(record: &Loop) -> String {
     let agent = record.contract.run.as_ref().map(|run| {
         let model = run.model.as_ref().map(|model| format!(" {model}")).unwrap_or_default();
@@ -298,15 +298,16 @@ pub fn terms_line(record: &Loop) -> String {
 /// The contents of the live line: the latest event of each kind.
 #[derive(Debug, Default)]
 pub struct Live {
-    /// "iteration 3/10".
+    /// The iteration: "iteration 3/10".
     iteration: String,
     number: u32,
-    /// What happens besides the agent's work.
+    /// An activity besides the agent's work.
     doing: Option<String>,
-    /// When that ends.
+    /// When that activity ends.
     until: Option<DateTime<Utc>>,
     cost: Option<String>,
-    /// "`cargo test` failed (exit 1)", and the iteration after which it ran.
+    /// The result of the last check, such as "`cargo test` failed (exit 1)", and the iteration
+    /// after which it ran.
     check: Option<(u32, String)>,
 }
 

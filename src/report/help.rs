@@ -6,10 +6,10 @@ use engine::failure::Failure;
 use minijinja::context;
 use readers::parse::settings::options::KEYS;
 
-/// `crew --help`. A test checks that it lists each subcommand once.
+/// The text of `crew --help`. A test checks that it lists each subcommand once.
 pub const TERMINAL: &str = include_str!("help/terminal.txt");
 
-/// The JSON schema of a settings file. `schema_tests.rs` writes it, and the one for a fleet's
+/// The JSON schema of a settings file. `schema_tests.rs` writes this schema and that of a fleet's
 /// files.
 pub const SETTINGS_SCHEMA: &str = include_str!("../../docs/reference/crew.schema.json");
 /// The JSON schema of fleet.toml, and of the front matter of a task.
@@ -41,7 +41,7 @@ pub fn client_page(options: &str) -> String {
     format!("{HEAD}\n{options}\n{EXAMPLE}")
 }
 
-/// How to start, watch and end a loop.
+/// The help on how to start, watch and end a loop.
 const HEAD: &str = include_str!("help/client.txt");
 
 const EXAMPLE: &str = "\

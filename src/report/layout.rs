@@ -9,10 +9,10 @@ pub use engine::view::columns::{ALWAYS, CellColour, Column};
 use unicode_truncate::UnicodeTruncateStr;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The fewest columns in which words are wrapped.
+/// The minimum number of columns in which words are wrapped.
 const WORDS_MIN: usize = 12;
 
-/// One line for each row, none wider than `width`. Empty columns are left out.
+/// One line for each row, at most `width` columns wide. Empty columns are left out.
 pub fn align_rows<const N: usize>(
     columns: [Column; N],
     rows: impl IntoIterator<Item = [String; N]>,
@@ -62,7 +62,7 @@ fn width_of(columns: &[(usize, Column)]) -> usize {
     columns.iter().map(|(_, column)| column.room_needed() + 2).sum::<usize>().saturating_sub(2)
 }
 
-/// Cuts a cell to the room there is; a quotation keeps both its marks.
+/// Truncates a cell to the available room; a quotation keeps both its marks.
 fn cut_cell(cell: &str, columns: usize) -> String {
     match cell.strip_prefix('"').and_then(|cell| cell.strip_suffix('"')) {
         Some(words) if cell.width() > columns && columns > 2 => {
@@ -82,10 +82,10 @@ pub fn fit_line(line: &str, columns: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
-/// When and where a page is read.
+/// How a page is read: the width, the time and the time zone.
 #[derive(Debug, Clone, Copy)]
 pub struct Reading {
-    /// Columns of the terminal.
+    /// The columns of the terminal.
     pub width: usize,
     pub now: DateTime<Utc>,
     /// The reader's time zone.

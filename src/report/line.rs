@@ -1,5 +1,5 @@
 //! Output of one line: the terms of a start, the result of a boundary, the status of a loop, worded
-//! in `templates/line.j2`; and the notice that calls a person to a terminal, with the code for each
+//! in `templates/line.j2`; and the notice that calls the user to a terminal, with the code for each
 //! kind of terminal.
 
 use super::words::{self, list_commands};
@@ -24,13 +24,13 @@ pub enum LoopLine {
     Resumed,
     /// The result of a boundary after which the loop continues.
     Boundary,
-    /// A stop after which the loop does not continue at once.
+    /// A stop after which the loop does not continue immediately.
     Held,
     /// A reminder after a compaction.
     Reminded,
     /// A pause because the user interrupted the agent.
     BrokenOff,
-    /// A session's loop was cancelled elsewhere.
+    /// The cancel of a session's loop from elsewhere.
     CancelledElsewhere,
     /// An interrupted loop, in the first line of a new session.
     Interrupted,
@@ -65,7 +65,7 @@ pub fn render_line(line: LoopLine, subject: &Loop, at: DateTime<FixedOffset>) ->
     words::render_row("line.j2", &values)
 }
 
-/// "done when the agent says COMPLETE and `cargo test` passes".
+/// When a loop is done: "done when the agent says COMPLETE and `cargo test` passes".
 pub fn done_when(subject: &Loop) -> String {
     let contract = &subject.contract;
     let all = passing_checks(&contract.checks);
@@ -79,7 +79,8 @@ pub fn done_when(subject: &Loop) -> String {
     }
 }
 
-/// "`a` passes", "`a` and `b` pass and `c` gets no worse"; empty without a check.
+/// The checks that have to pass: "`a` passes", "`a` and `b` pass and `c` gets no worse"; empty
+/// without a check.
 fn passing_checks(checks: &[Check]) -> String {
     let mut parts = Vec::new();
     for (no_worse, one, several) in
@@ -95,7 +96,8 @@ fn passing_checks(checks: &[Check]) -> String {
     parts.join(" and ")
 }
 
-/// "2 of 3 failures", where three in a row abort the loop; "3 without progress, 5 stall it".
+/// The counts in a row: "2 of 3 failures", where three in a row abort the loop; "3 without
+/// progress, 5 stall it".
 pub fn in_a_row(subject: &Loop) -> Option<String> {
     let (state, limits) = (&subject.state, &subject.contract.limits);
     let (failures, still) =

@@ -196,7 +196,7 @@ fn push_labelled(text: &mut String, name: &str, value: &str) {
     let _ = writeln!(text, "  {} {value}", colour::mark_quiet(&format!("{name:<7}")));
 }
 
-/// The maximum number of characters in a task that its line shows.
+/// The maximum number of characters of a task on its line.
 const TASK_CHARS_MAX: usize = 80;
 
 /// Renders the page. `commands` are the program and the arguments of each agent, the loop's own

@@ -1,4 +1,4 @@
-//! The pages of `crew install` and `crew uninstall`, and what the doctor found, for people and as
+//! The pages of `crew install` and `crew uninstall`, and the doctor's findings, for people and as
 //! JSON.
 
 use std::fmt::{Display, Write as _};
@@ -34,7 +34,7 @@ fn render_page(values: Value) -> String {
     page
 }
 
-/// The page of an installation for a person.
+/// The page of an installation for the user.
 pub fn installed_page(
     folder: &Path,
     program: &Path,
@@ -155,7 +155,7 @@ pub fn doctor_json(examined: &Examination) -> serde_json::Value {
     json
 }
 
-/// The line until a cluster answers.
+/// The line shown until a cluster answers.
 pub fn waiting_line(executor: &str, within: Duration) -> String {
     let minutes = count(within.as_secs() / 60, "minute");
     format!("crew: waiting for a place on {executor} and for the checks there, {minutes} at most")

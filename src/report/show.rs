@@ -39,7 +39,7 @@ pub struct StoryPage<'a> {
     pub reading: Reading,
 }
 
-/// Renders the page: the loop's status or end, what it was asked for, and everything that happened.
+/// Renders the page: the loop's status or end, its contract, and everything that happened.
 pub fn story_page(known: &StoryPage<'_>) -> String {
     let story = known.story;
     let mut text = page::render_page(known.page, known.reading);
@@ -104,7 +104,7 @@ fn contract_rows(view: &LoopView<'_>) -> Vec<Fact> {
     words::render_rows("contract.j2", &context! { ..values, ..Value::from_serialize(view) })
 }
 
-/// "session s-1, then process 99".
+/// The drivers in order: "session s-1, then process 99".
 fn driver_names(story: &Story) -> String {
     let names: Vec<String> = story.drivers().iter().map(driver_name).collect();
     if names.is_empty() { "unknown".to_owned() } else { names.join(", then ") }
@@ -118,7 +118,7 @@ fn driver_name(who: &StoryDriver) -> String {
     }
 }
 
-/// One event in one line.
+/// An event on one line.
 fn event_line(what: &StoryEvent) -> String {
     let (by, evidence) = match what {
         StoryEvent::Started { by } => (Some(by), None),

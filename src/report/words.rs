@@ -6,7 +6,7 @@ use engine::usage::tokens_text;
 use minijinja::{Environment, Value};
 use std::sync::LazyLock;
 
-/// "4,230": a number with separators.
+/// A number with separators: "4,230".
 pub fn group_digits(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -19,7 +19,7 @@ pub fn group_digits(number: u64) -> String {
     text
 }
 
-/// "45.2s", "2m16s", "1h2m16s": a duration in the lines of a run.
+/// A duration in the lines of a run: "45.2s", "2m16s", "1h2m16s".
 pub fn run_duration(ms: u64) -> String {
     let seconds = ms / 1000;
     let (minutes, seconds) = (seconds / 60, seconds % 60);
@@ -30,7 +30,7 @@ pub fn run_duration(ms: u64) -> String {
     }
 }
 
-/// "`a`, `b` and `c`": a list of commands, each once.
+/// A list of commands, each once: "`a`, `b` and `c`".
 pub fn list_commands<'a>(commands: impl Iterator<Item = &'a str>) -> String {
     let mut quoted =
         distinct_texts(commands.map(|command| format!("`{}`", clip_line(command, 80))));

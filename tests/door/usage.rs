@@ -218,8 +218,8 @@ fn a_limit_on_money_waits_for_a_transcript_that_the_client_is_about_to_create() 
     assert_eq!(door.used(&id).0, 100);
 }
 
-fn a_cancel_from_outside_counts_the_usage_of_its_iteration() {
 #[test]
+fn a_cancel_from_outside_counts_the_usage_of_its_iteration() {
     let door = Door::new();
     append(&door.transcript(), &[json!({"type": "user"})]);
     let id = door.begin("\"Build it\" --stall 0");

@@ -28,7 +28,7 @@ const LINE_ENDS: [char; 5] = ['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'];
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Claim {
-    /// Nothing.
+    /// No claim.
     #[default]
     None,
     /// The job is done.
@@ -149,7 +149,7 @@ impl<'message> Line<'message> {
         if self.tags.is_alone && self.cover.is_none() { self.tags.said } else { None }
     }
 
-    /// Why this line looks like a claim but is not one.
+    /// Why this line looks like a claim but does not count.
     fn miss(&self, is_last: bool, is_open: bool, promise: Option<&Promise>) -> Option<NearMiss> {
         let is_half = starts_with(self.text, OPEN) || ends_with(self.text, CLOSE);
         let shared = if is_last { NearMiss::NotAlone } else { NearMiss::NotLastLine };
@@ -164,7 +164,8 @@ impl<'message> Line<'message> {
         Some(self.for_loop(miss, promise))
     }
 
-    /// In a loop without a promise the position of a success claim does not matter.
+    /// Drops a near miss that does not matter: in a loop without a promise the position of a
+    /// success claim is irrelevant.
     fn for_loop(&self, miss: NearMiss, promise: Option<&Promise>) -> NearMiss {
         match (promise, self.tags.said) {
             (None, Some(said)) if find_reserved(said).is_none() => NearMiss::NoPromise,
@@ -249,7 +250,7 @@ pub enum NearMiss {
     NotLastLine,
     /// The last line contains more than the tag.
     NotAlone,
-    /// The tag is on the last line but has another text.
+    /// The tag is on the last line but contains another text.
     WrongText {
         /// Its text, shortened.
         said: String,
@@ -278,7 +279,7 @@ pub enum NearMiss {
     NoPromise,
 }
 
-/// What was wrong and what to do, each by the word of its kind.
+/// What was wrong and what to do, by the name of the near miss.
 const EXPLANATIONS: &str = include_str!("claim/near_misses.txt");
 
 impl fmt::Display for NearMiss {

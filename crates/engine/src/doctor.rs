@@ -1,5 +1,5 @@
-//! What the doctor reports: findings, each with its remedy. Beside them what crew knows of a client
-//! on a machine. Values only, without I/O.
+//! What the doctor reports: findings, each with its remedy, and what crew knows about a client on a
+//! machine. Values only, without I/O.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ pub struct Finding {
 pub enum Severity {
     /// Loops do not run, or not correctly.
     Broken,
-    /// A person should look into it.
+    /// The user should look into it.
     Warning,
     /// For information only.
     Note,
@@ -51,13 +51,13 @@ impl Examination {
 pub struct NodeReport {
     /// The name that Slurm or else the machine itself gives it.
     pub node: String,
-    /// The version of crew there.
+    /// The version of crew on that node.
     pub version: String,
     /// The agent's name.
     pub agent: String,
     /// Whether its model can be reached.
     pub model: String,
-    /// What the remote does with refs of crew's.
+    /// How the remote treats crew's refs.
     pub remote: String,
     pub findings: Vec<Finding>,
 }

@@ -36,7 +36,7 @@ pub struct Evidence {
     pub checks: Vec<CheckResult>,
     /// Why the iteration failed; `None` if it did not.
     pub failure: Option<String>,
-    /// The gate that failed it; `None` if it did not fail, or for another reason.
+    /// The gate whose failure made the iteration a failure; `None` if none did.
     pub failed_gate: Option<String>,
     /// The end of the agent's standard error, if the end of its process was the failure; else
     /// empty.
@@ -46,7 +46,7 @@ pub struct Evidence {
     /// Why crew ended the agent where that was not a failure; `None` if it ended by itself.
     pub ended: Option<String>,
     pub progress: Progress,
-    /// The reason for that judgement, in a few words.
+    /// The reason for the judgement of progress, in a few words.
     pub progress_why: String,
     /// What the agent changed in the working tree; `None` where no snapshots are taken.
     pub changes: Option<Changes>,
@@ -96,7 +96,7 @@ impl Evidence {
         self.checks.iter().filter_map(|check| check.tests.as_ref()).flat_map(TestReport::news_words)
     }
 
-    /// Why it was progress or none, or else one of a page's words for that.
+    /// Why it counts as progress or not, or otherwise the page's own word for that.
     pub fn progress_words(&self, words: [&'static str; 3]) -> String {
         match self.progress {
             Progress::Made | Progress::None if !self.progress_why.is_empty() => {
@@ -123,18 +123,18 @@ impl Evidence {
     }
 }
 
-/// How an iteration ended, in one word for lists and filters.
+/// How an iteration ended, as one word for lists and filters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IterationStatus {
     #[default]
     Completed,
     Failed,
-    /// It ran into its timeout, or its agent was silent for too long.
+    /// Ended by its timeout, or because its agent was silent for too long.
     TimedOut,
-    /// It did not run.
+    /// Not run.
     Skipped,
-    /// A person, or the end of the loop's time, ended it.
+    /// Ended by the user, or because the loop's time was used up.
     Interrupted,
 }
 
@@ -145,11 +145,11 @@ pub enum ClaimResult {
     #[default]
     None,
     Accepted,
-    /// A success claim, and the reasons against it.
+    /// A success claim that was refused, with the reasons.
     Refused(String),
     Failure(String),
     Blocked(String),
-    /// Something like a claim, and what was wrong with it.
+    /// Something that looks like a claim, and what was wrong with it.
     NearMiss(String),
 }
 
@@ -165,7 +165,7 @@ pub enum Progress {
 }
 
 impl Progress {
-    /// One of a page's words: for progress, for none, and for unknown.
+    /// The page's word for progress, for none, or for unknown.
     pub fn worded(self, [made, none, unknown]: [&'static str; 3]) -> &'static str {
         match self {
             Self::Made => made,
@@ -262,7 +262,8 @@ impl CheckResult {
         Some(format!("`{}` {}", self.run, self.incurable.as_ref()?))
     }
 
-    /// Whether it passed and, by its own words, ran no test: it has neither passed nor failed then.
+    /// Whether it passed although its output says that it ran no test: it has neither passed nor
+    /// failed then.
     pub fn ran_no_test(&self) -> bool {
         let ran_none = |run: &TestRun| run.nothing.is_some() || !run.ran_any() && !run.has_failed();
         self.verdict == Verdict::Passed && self.test_run.as_ref().is_some_and(ran_none)
@@ -286,7 +287,7 @@ pub enum NoProofCause {
 }
 
 impl NoProofCause {
-    /// The reason, for the final report to a person.
+    /// The reason, for the user's final report.
     pub fn reason_words(self) -> &'static str {
         match self {
             Self::NothingChanged => "nothing was changed",
@@ -319,7 +320,7 @@ pub fn passes_more<'a>(
     if run.passed > least || red.any(is_fixed) { Ok(()) } else { Err(NoProofCause::AsManyPass) }
 }
 
-/// What a check that passes `now` and did not pass in the tree as `found` shows, in one folder.
+/// Compares the results `found` before the loop and `now`, both in one folder.
 pub fn of_both(found: &CheckResult, now: &CheckResult) -> Result<(), NoProofCause> {
     if !is_failure(found) {
         return Err(NoProofCause::ProgramMissing);

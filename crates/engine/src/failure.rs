@@ -1,5 +1,5 @@
-//! An error for a person: what failed, and what to do about it. As the context of another error it
-//! has that one as its source.
+//! An error for people: what failed, and what to do about it. As the context of another error, it
+//! has that error as its source.
 
 use thiserror::Error;
 
@@ -9,11 +9,11 @@ pub const HINT: &str = "hint:";
 /// What a failure means for whoever called crew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureKind {
-    /// What was asked for could not be done.
+    /// The request could not be carried out.
     Error,
     /// The request was malformed; nothing was done.
     Usage,
-    /// A person ended crew before it had begun or changed anything.
+    /// The user ended crew before it had begun or changed anything.
     Interrupted,
 }
 
@@ -28,18 +28,18 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Something that could not be done.
+    /// A failure of a request that could not be carried out.
     pub fn new(text: impl Into<String>, hint: impl Into<String>) -> Self {
         let failure = Self::without_hint(FailureKind::Error, text);
         Self { hint: Some(hint.into()), ..failure }
     }
 
-    /// Words that make no sense, and what to type instead.
+    /// A failure of malformed input, and what to type instead.
     pub fn usage(text: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { kind: FailureKind::Usage, ..Self::new(text, hint) }
     }
 
-    /// A failure for which there is nothing to do.
+    /// A failure without a remedy.
     pub fn without_hint(kind: FailureKind, text: impl Into<String>) -> Self {
         Self { kind, text: text.into(), hint: None }
     }
@@ -55,7 +55,7 @@ impl Failure {
         Self { text: lines.join(" "), ..self.clone() }.join_with(&format!("; {HINT} "))
     }
 
-    /// The text and the hint with these characters between them.
+    /// The text and the hint, joined by these characters.
     pub fn join_with(&self, between: &str) -> String {
         match &self.hint {
             Some(hint) => [&self.text, between, hint].concat(),

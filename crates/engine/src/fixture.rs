@@ -23,7 +23,7 @@ use super::view::{ChangesFrom, LoopView, Page, PageInputs};
 use crate::evidence::test_run::TestMemories;
 use crate::test_changes::{ProofTerms, Prove};
 
-/// A reason of which only the words matter.
+/// An `EndReason` of which only the text matters.
 impl From<&str> for EndReason {
     fn from(why: &str) -> Self {
         Self::External { cause: why.to_owned(), hint: String::new() }
@@ -117,7 +117,7 @@ pub fn a_loop() -> Loop {
     }
 }
 
-/// Puts a state where a test begins, without the history that leads there.
+/// Sets fields of a state directly, without the history that leads to them.
 pub trait SetState {
     /// Sets what the record on disk calls `path`: "usage.tokens.input".
     fn set(&mut self, path: &str, value: impl Serialize);

@@ -1,5 +1,5 @@
-//! What the other rooms know of fleets: the tasks, what an attempt carries over to the next one,
-//! why a landing is refused, and the queue for the slots of a machine.
+//! What the other rooms know about fleets: the tasks, what one attempt passes to the next, why a
+//! landing is refused, and the queue for a machine's slots.
 
 use std::cmp::{Ordering, Reverse};
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::record::{Check, Role};
 use crate::text::templates::render_template;
 use crate::text::{self, join_first_names};
 
-/// The executor that is this machine.
+/// The name of the executor that runs tasks on this machine.
 pub const LOCAL: &str = "local";
 
 /// The remote of a fleet.
@@ -58,7 +58,8 @@ pub struct FleetTask {
     pub id: TaskId,
     /// What the agent is asked to do.
     pub prompt: String,
-    /// Options of `crew run`, one a word with its value; after a word `--`, the agent's own words.
+    /// Options of `crew run`, one word each with its value; the words after `--` are the agent's
+    /// own.
     pub words: Vec<String>,
     /// The tasks whose work it builds on.
     pub after: Vec<TaskId>,
@@ -107,7 +108,7 @@ impl Refusal {
         matches!(self, Self::Conflict(_) | Self::Red { .. })
     }
 
-    /// The reason in one line, which begins with its kind.
+    /// The reason on one line, beginning with its kind.
     pub fn full_reason(&self) -> String {
         let kind = match self {
             Self::Conflict(_) => "conflict",
@@ -133,7 +134,7 @@ impl Refusal {
         }
     }
 
-    /// The refusal without the output of a command, which its sentence does not include.
+    /// The refusal without the output of a command, which its message does not include.
     pub fn without_output(&self) -> Self {
         match self {
             Self::Red { run, .. } if !run.is_empty() => {
@@ -181,10 +182,11 @@ pub fn without_markers(files: &[String]) -> Option<Check> {
 
 /// The maximum number of slots of one machine.
 pub const SLOTS_MAX: u32 = 1024;
-/// After each such wait a ticket becomes one priority more urgent, so that none waits forever.
+/// After each wait of this length a ticket becomes one priority more urgent, so that every loop
+/// gets its turn.
 const AGEING: TimeDelta = TimeDelta::minutes(10);
 
-/// A place in the queue, as the name of its file says it:
+/// A place in the queue, encoded in its file's name:
 /// `<priority>-<arrival>-<process>-<counter>-<slots>`, the arrival in microseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SlotTicket {
@@ -209,7 +211,7 @@ impl SlotTicket {
         }
     }
 
-    /// The ticket that a file's name says; `None` for any other name.
+    /// The ticket that a file's name encodes; `None` for any other name.
     pub fn of_name(name: &str) -> Option<Self> {
         let parts: Vec<&str> = name.split('-').collect();
         let &[priority, arrived_us, process, counter, slots] = parts.as_slice() else {
@@ -246,7 +248,7 @@ impl SlotTicket {
     }
 
     /// The slots that it may take behind `before`: those that none of them may use. So only the
-    /// first in the queue takes one, unless its loop may use fewer than those behind it.
+    /// first in the queue takes one, unless its loop may use fewer slots than those behind it.
     pub fn may_take(&self, before: &[Self]) -> Range<u32> {
         before.iter().map(|ticket| ticket.slots).max().unwrap_or(0)..self.slots
     }
@@ -305,7 +307,7 @@ pub fn default_slots(cores: usize, memory_bytes: Option<u64>) -> SlotCount {
 // How often a fleet is polled: often while something changes, less and less often while nothing
 // does. A remote and a cluster serve many others, too. No clock is read here.
 
-/// The time from one look to the next.
+/// The interval from one poll to the next.
 #[derive(Debug)]
 pub struct Pace {
     least: Duration,
@@ -314,12 +316,12 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// A pause of `least` at first, and of `most` in the end.
+    /// An interval that begins at `least` and grows to `most`.
     pub fn from_bounds(least: Duration, most: Duration) -> Self {
         Self { least, most, pause: least }
     }
 
-    /// The pause after a look. It doubles as long as nothing has changed.
+    /// The interval after a poll. It doubles as long as nothing has changed.
     pub fn next_pause(&mut self, has_changed: bool) -> Duration {
         if has_changed {
             self.pause = self.least;

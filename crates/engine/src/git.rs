@@ -11,8 +11,8 @@ use super::text::{self, table_rows, variant_name, words_of};
 /// The maximum number of files that a message names.
 const FILES_NAMED: usize = 10;
 
-/// The settings that matter, in lower case: what each names, and patterns in which a star is any
-/// text.
+/// The settings that crew checks, in lower case: what each names, and patterns in which a star is
+/// any text.
 const SETTINGS: &str = include_str!("git_settings.txt");
 
 /// A setting of a repository's own configuration.
@@ -23,7 +23,7 @@ pub struct GitSetting {
 }
 
 impl GitSetting {
-    /// Whether it is in one of these rows of [`SETTINGS`].
+    /// Whether one of these rows of [`SETTINGS`] includes it.
     fn is_one_that(&self, names: &[&str]) -> bool {
         let rows = table_rows(SETTINGS).filter(|(what, _)| names.contains(what));
         let mut patterns = rows.flat_map(|(_, patterns)| words_of(patterns));
@@ -41,8 +41,8 @@ impl GitSetting {
         self.is_one_that(&["program"])
     }
 
-    /// Whether it decides where a push goes, or what protects it on its way. At an address on this
-    /// machine, hooks would run there.
+    /// Whether it decides where a push goes, or what protects the push on its way. At an address on
+    /// this machine, hooks would run there.
     pub fn names_a_place(&self) -> bool {
         self.is_one_that(&["place", "remote"])
     }
@@ -162,7 +162,7 @@ impl GitFault {
         Self { step, trouble, cause: cause.into(), hint: hint.into() }
     }
 
-    /// What a person reads of it.
+    /// The error that the user reads.
     pub fn to_failure(&self) -> Failure {
         Failure::new(self.to_string(), &self.hint)
     }

@@ -51,8 +51,8 @@ pub enum Event {
     /// milliseconds of the iteration; `None` if it did not count.
     Boundary { decision: Choice, why: Option<String>, elapsed_ms: Option<u64>, state: Box<State> },
     /// The record changed between boundaries: cancelled, interrupted, woken, resumed, or recorded
-    /// after boundaries that only its driver's memory held. `limits` are the new ones, if the user
-    /// changed them.
+    /// after boundaries that were only in its driver's memory. `limits` are the new ones, if the
+    /// user changed them.
     Changed {
         what: String,
         #[serde(default, skip_serializing_if = "NoteKind::is_plain")]
@@ -112,7 +112,7 @@ impl Event {
         Self::Noted { what, kind }
     }
 
-    /// The whole record, after boundaries that only its driver's memory held.
+    /// The whole record, after boundaries that were only in its driver's memory.
     pub fn from_memory(record: &Loop) -> Self {
         let JournalNote { what, kind } = "recorded after all".into();
         let after = AfterChange::Record(Box::new(record.clone()));
@@ -147,12 +147,12 @@ pub struct Settled<T> {
 }
 
 impl<T> Settled<T> {
-    /// Empty; keeps at most `most`.
+    /// An empty story that keeps at most `most` items.
     pub fn keep_newest(most: usize) -> Self {
         Self { kept: VecDeque::new(), most, earlier: 0 }
     }
 
-    /// Announces a line that reaches this generation: kept items of this or a later one are
+    /// Announces a line that reaches this generation: kept items of this or a later generation are
     /// dropped. Notes stay.
     pub fn reach(&mut self, generation: Option<u64>) {
         let Some(generation) = generation else { return };
@@ -176,7 +176,7 @@ impl<T> Settled<T> {
         self.kept.drain(..self.kept.len().saturating_sub(newest));
     }
 
-    /// What is kept, oldest first.
+    /// The items that are kept, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> + ExactSizeIterator {
         self.kept.iter().map(|(_, item)| item)
     }
@@ -237,15 +237,15 @@ pub enum NoteKind {
     Committed(String),
     /// crew rebased onto this branch.
     Rebased(String),
-    /// A person brought the tree back; with the command that undoes it.
+    /// The user brought the tree back; with the command that undoes it.
     BroughtBack {
         to: String,
         undo: String,
     },
-    /// The loop's crew or client was gone before that was recorded. By the time it is read, another
-    /// may drive the loop.
+    /// The end was recorded late, because the loop's crew or client was gone. By the time this is
+    /// read, another driver may have the loop.
     CountedLate(Driver),
-    /// Somebody wrote a handoff page.
+    /// The author of a handoff page.
     HandedOff(Actor),
     /// The next process of a run is given the text of a handoff page.
     HandedOn,
@@ -264,8 +264,8 @@ impl NoteKind {
         *self == Self::Plain
     }
 
-    /// What a page says about the tree because of it: that the listed files are not what is there,
-    /// or that a person's changes may be among them.
+    /// What a page says about the tree because of this line: that the listed files differ from what
+    /// is there, or that the user's changes may be among them.
     pub fn of_the_tree(&self) -> Option<String> {
         match self {
             Self::BroughtBack { to, .. } => Some(brought_back(to)),

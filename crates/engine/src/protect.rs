@@ -29,14 +29,14 @@ pub fn parse_glob(text: &str) -> Result<GlobMatcher, String> {
 #[derive(Debug)]
 pub struct GlobCover {
     globs: Vec<GlobMatcher>,
-    /// These match the folders that may hold what a glob matches.
+    /// Globs of the folders that may contain what a glob matches.
     leads: Vec<GlobMatcher>,
     /// The leading part of each glob that is a plain path.
     plain: Vec<String>,
 }
 
 impl GlobCover {
-    /// Reads the globs.
+    /// Compiles the globs.
     pub fn from_globs<T: AsRef<str>>(globs: &[T]) -> Self {
         let texts = || globs.iter().map(|text| text.as_ref().trim_end_matches('/'));
         let leads = texts().flat_map(|text| {
@@ -70,12 +70,12 @@ impl GlobCover {
         above.chain([path]).any(|it| self.matches_exactly(it))
     }
 
-    /// Whether a folder that no glob covers may hold a covered path.
+    /// Whether an uncovered folder may contain a covered path.
     pub fn may_lead_to(&self, folder: &str) -> bool {
         self.leads.iter().any(|glob| glob.is_match(folder))
     }
 
-    /// Whether a link at this path would replace a folder that a glob leads through. Where a glob
+    /// Whether a link at this path would replace a folder that a glob names literally. Where a glob
     /// searches all folders, links are not followed.
     pub fn leads_plainly(&self, path: &str) -> bool {
         let within = |path: &str, folder: &str| {
@@ -109,7 +109,7 @@ pub fn left_out(paths: &[String]) -> Option<String> {
 }
 
 /// The complaint and its remedy; `None` if nothing changed. `head` is the commit at which the loop
-/// began: a later one may hold the change.
+/// began, because a later commit may contain the change.
 pub fn protected_complaint(changed: &[String], head: Option<&str>) -> Option<String> {
     (!changed.is_empty()).then(|| {
         let quoted: Vec<String> = changed.iter().map(|path| format!("`{path}`")).collect();

@@ -31,7 +31,7 @@ use crate::test_changes::ACCEPT;
 use crate::text::variant_name;
 use crate::usage::{self, Earlier, Spread, Usage};
 
-/// The format of a record. That of a newer crew is neither understood nor written.
+/// The format version of a record. A record of a newer crew is neither read nor written.
 pub const VERSION: u32 = 2;
 /// The maximum number of characters in one message to the agent.
 pub const MESSAGE_CHARS: usize = 400;
@@ -128,7 +128,7 @@ impl Loop {
         usage::spread_times(&self.earlier, &self.elapsed_ms)
     }
 
-    /// When it last changed: when it ended, or else its last iteration, or its start if no
+    /// When it last changed: when it ended, or otherwise its last iteration, or its start if no
     /// iteration has ended.
     pub fn last_at(&self) -> DateTime<Utc> {
         self.state
@@ -181,7 +181,7 @@ impl Loop {
         self.state.work().usage().usage_text(self.contract.limits.max_cost_micros > 0)
     }
 
-    /// What it used, which is not all where its last iteration did not report that.
+    /// What it used, a lower bound if its last iteration did not report its usage.
     pub fn use_so_far(&self) -> Usage {
         let mut usage = self.state.work().usage().clone();
         usage.lost |= self.state.seen().evidence().as_ref().is_some_and(Evidence::hides_its_use);

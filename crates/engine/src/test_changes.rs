@@ -15,7 +15,7 @@ use crate::text::{join_first_names, table_rows, variant_name};
 /// The maximum number of tests or paths that a message names.
 pub const NAMED_MAX: usize = 5;
 
-/// What happens where the original tests contradict an end.
+/// What happens if the original tests contradict an end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TestChanges {
@@ -27,7 +27,7 @@ pub enum TestChanges {
 }
 
 impl TestChanges {
-    /// Both, the default first.
+    /// All modes, the default first.
     pub const ALL: [Self; 2] = [Self::Refuse, Self::Report];
 }
 
@@ -46,10 +46,10 @@ pub struct Baseline {
 /// The option by which a person accepts tests and check configuration as they are now; every reason
 /// that only a person can settle names it.
 pub const ACCEPT: &str = "--accept-test-changes";
-/// What is said where the original tests take nothing away.
+/// The remark if the original tests confirm the result.
 const ALSO_PASSES: &str = "also passes with the tests and settings as the loop found them";
 
-/// What each finding says, of one name and of several, and the remedy where it refuses an end.
+/// The text of each finding, for one name and for several, and the remedy if it refuses an end.
 const WORDS: &str = include_str!("test_changes/original_tests.txt");
 
 /// What the original tests show of one check.
@@ -68,7 +68,7 @@ pub enum WithOriginalTests {
     Rewritten(Vec<String>),
     /// It passes only with the change of these paths.
     OnlyWith(Vec<String>),
-    /// It shows nothing: "`make test` failed in a scratch folder".
+    /// The run shows nothing, for this reason: "`make test` failed in a scratch folder".
     Unknown(String),
 }
 
@@ -78,7 +78,8 @@ impl WithOriginalTests {
         matches!(self, Self::StillRed(_) | Self::ScriptStillRed(_))
     }
 
-    /// What is said of it, in the row of [`WORDS`] that ends with `row`; `None` if there is none.
+    /// The remark about it, from the row of [`WORDS`] that ends with `row`; `None` if there is
+    /// none.
     fn remark_words(&self, row: &str) -> Option<String> {
         let names = match self {
             Self::Passes | Self::FirstTests => return None,
@@ -184,48 +185,48 @@ pub fn may_hold(text: &str, test: &str) -> bool {
     last.is_some_and(|name| text.contains(name.split('[').next().unwrap_or(name))) || is_title()
 }
 
-/// The proof that crew tries to reach by runs of its own.
+/// The proof that crew tries to reach with runs of its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Prove {
-    /// None: what the checks show in the loop is all.
+    /// No extra runs: the proof depends on the checks in the loop alone.
     Off,
-    /// Where no check was seen to fail, they run on the tree as the loop found it.
+    /// If no check was seen to fail, the checks run on the tree as the loop found it.
     #[default]
     Checked,
-    /// The same, and they run without the work.
+    /// As `Checked`, and the checks also run without the work.
     Proven,
 }
 
 impl Prove {
-    /// All of them, the widest first.
+    /// All values, from the least effort to the most.
     pub const ALL: [Self; 3] = [Self::Off, Self::Checked, Self::Proven];
 }
 
-/// The terms of a trial, a part of the contract.
+/// The terms of a run without the work, a part of the contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProofTerms {
-    /// What is tried before the loop ends.
+    /// The proof to try for before the loop ends.
     pub prove: Prove,
-    /// Seconds for all of it.
+    /// The seconds that all these runs may take.
     pub timeout_s: u64,
-    /// Prepares the scratch folder, by `sh -c`; `None` if nothing has to.
+    /// The command that prepares the scratch folder, run by `sh -c`; `None` if nothing is needed.
     pub setup: Option<String>,
-    /// Globs of paths that are tests, beside those known by their names.
+    /// Globs of paths that are tests, in addition to those recognised by name.
     pub tests: Vec<String>,
     /// Globs of tests and check configuration that are the task and count as work; a person named
     /// them.
     pub may_change: Vec<String>,
 }
 
-/// The result of a trial.
+/// The result of running the checks without the work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WithoutWork {
     /// "`cargo test` passes, and without the work it fails in rounds".
     Proven(String),
     /// The checks do not need the work; an agent can write a test that does.
     Failed(String),
-    /// It could not be tried here, which no agent can change.
+    /// The run was not possible here, for a reason that no agent can change.
     Impossible(String),
 }
 
@@ -239,24 +240,24 @@ impl WithoutWork {
     }
 }
 
-/// One check of a trial, by its runs.
+/// The runs of one check for a trial.
 #[derive(Debug, Clone, Default)]
 pub struct TriedCheck {
-    /// On the final tree.
+    /// The result on the final tree.
     pub control: CheckResult,
-    /// On the tree without the work.
+    /// The result on the tree without the work.
     pub without: Option<CheckResult>,
-    /// On the final tree once more.
+    /// The second result on the final tree.
     pub again: Option<CheckResult>,
 }
 
-/// Whether a check passed by its exit status and by its words.
+/// Whether a check passed by its exit status and its output.
 pub fn check_passed(result: &CheckResult) -> bool {
     let reports_failures = result.test_run.as_ref().is_some_and(TestRun::has_failed);
     result.verdict == Verdict::Passed && !result.ran_no_test() && !reports_failures
 }
 
-/// The tests that fail without the work and passed with it; else why there is none.
+/// The tests that fail without the work and passed with it; otherwise the reason why there is none.
 pub fn failing_tests(control: &CheckResult, without: &CheckResult) -> Result<Vec<String>, String> {
     match without.verdict {
         Verdict::Passed if without.ran_no_test() => {
@@ -290,19 +291,19 @@ pub fn failing_tests(control: &CheckResult, without: &CheckResult) -> Result<Vec
 /// iteration, looked up at the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BaselineResult {
-    /// The command of one that did.
+    /// A check failed there, with this command.
     Failed(String),
-    /// None did.
+    /// Every check passed there.
     Passed,
-    /// One did, and not for want of the work.
+    /// A check failed there for a reason other than missing work.
     NoCause(NoProofCause),
-    /// It cannot be told, for this reason.
+    /// The result is unknown, for this reason.
     Unknown(String),
 }
 
 impl BaselineResult {
-    /// Judges checks that failed on the tree as found, and ran on the final tree and on the former
-    /// again.
+    /// Judges checks that failed on the tree as found, from their runs on the final tree and again
+    /// on that tree.
     pub fn judge_checks(tried: &[TriedCheck]) -> Self {
         let (mut unknown, mut no_cause) = (Vec::new(), None);
         for check in tried {
@@ -332,7 +333,7 @@ impl BaselineResult {
         }
     }
 
-    /// Why it cannot be told; `None` if it can.
+    /// Why the result is unknown; `None` if it is known.
     pub fn why_not(&self) -> Option<&str> {
         match self {
             Self::Unknown(why) => Some(why),

@@ -18,17 +18,17 @@ use chrono::{DateTime, FixedOffset, Utc};
 use serde::Serialize;
 use serde_json::Value;
 
-/// A variant's name on disk, which people read, too.
+/// A variant's name on disk, which people also read.
 pub fn variant_name(variant: &impl Serialize) -> &'static str {
     serde_variant::to_variant_name(variant).unwrap_or_default()
 }
 
-/// "1h 30m": a number of seconds.
+/// A number of seconds as text: "1h 30m".
 pub fn format_period(seconds: u64) -> String {
     humantime::format_duration(Duration::from_secs(seconds)).to_string()
 }
 
-/// "450ms", "45s", "4m 12s", "11h 58m".
+/// A duration as text: "450ms", "45s", "4m 12s", "11h 58m".
 pub fn format_duration(ms: u64) -> String {
     match ms / 1000 {
         0 => format!("{ms}ms"),
@@ -50,7 +50,7 @@ pub fn format_briefly(ms: u64) -> String {
     }
 }
 
-/// "5h ago": how long something is over, in one part.
+/// How long ago something ended, as one unit: "5h ago".
 pub fn format_age(ms: i64) -> String {
     let spoken = format_briefly(u64::try_from(ms).unwrap_or_default());
     format!("{} ago", spoken.split(' ').next().unwrap_or_default())
@@ -79,7 +79,7 @@ pub fn quote_words(words: &str) -> String {
     format!("\"{}\"", words.replace('"', "'"))
 }
 
-/// "1 iteration", "3 iterations".
+/// A number with its noun: "1 iteration", "3 iterations".
 pub fn count(number: impl Into<u64>, noun: &str) -> String {
     let number = number.into();
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
@@ -156,7 +156,7 @@ pub fn one_line(text: &str, characters: usize) -> String {
     clip_text(&text.split_whitespace().collect::<Vec<_>>().join(" "), characters)
 }
 
-/// "what: reason", or only what happened without a reason.
+/// An event with its reason, as "what: reason", or the event alone if the reason is empty.
 pub fn with_reason(what: &str, reason: &str) -> String {
     if reason.is_empty() { what.to_owned() } else { format!("{what}: {reason}") }
 }
@@ -318,17 +318,17 @@ pub fn utf16_units(text: &str) -> usize {
     text.encode_utf16().count()
 }
 
-/// The rows `name: text` of a table that is written as one text.
+/// The rows `name: text` of a table stored as one string.
 pub fn table_rows(table: &str) -> impl Iterator<Item = (&str, &str)> {
     table.lines().filter_map(|row| row.split_once(": "))
 }
 
-/// The words of a list that is written as one text.
+/// The words of a list stored as one string.
 pub fn words_of(list: &str) -> impl Iterator<Item = &str> {
     list.split_whitespace()
 }
 
-/// Whether a word is one of such a list.
+/// Whether a word is in a list stored as one string.
 pub fn is_word_of(list: &str, word: &str) -> bool {
     words_of(list).any(|one| one == word)
 }

@@ -14,9 +14,9 @@ const UNPRICED_NAMED: usize = 4;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tokens {
     pub input: u64,
-    /// Written to the cache for five minutes.
+    /// Tokens written to the cache for five minutes.
     pub cache_write: u64,
-    /// Written to the cache for an hour.
+    /// Tokens written to the cache for an hour.
     pub cache_write_hour: u64,
     pub cache_read: u64,
     pub output: u64,
@@ -28,7 +28,7 @@ impl Tokens {
         self.prompt_tokens().saturating_add(self.output)
     }
 
-    /// What the model read.
+    /// The tokens that the model read.
     pub fn prompt_tokens(&self) -> u64 {
         let written = self.cache_write.saturating_add(self.cache_write_hour);
         self.input.saturating_add(written).saturating_add(self.cache_read)
@@ -97,11 +97,11 @@ pub struct Message {
     pub model: String,
     pub tokens: Tokens,
     pub web_searches: u64,
-    /// Asked to answer faster, which may cost more.
+    /// Whether a faster answer was requested, which may cost more.
     pub is_fast: bool,
-    /// Answered in the United States only, which costs more.
+    /// Whether it was answered in the United States only, which costs more.
     pub in_the_us: bool,
-    /// `None` if its model has no known price.
+    /// Its cost; `None` if its model has no known price.
     pub cost: Option<Money>,
 }
 
@@ -117,15 +117,15 @@ pub struct CountedMessage {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     pub tokens: Tokens,
-    /// For the tokens whose model has a known price.
+    /// The cost of the tokens whose model has a known price.
     pub cost: Money,
     /// The part of `tokens` whose model has no known price.
     pub unpriced: Tokens,
-    /// The first few of those models.
+    /// The first few models without a known price.
     pub unpriced_models: Vec<String>,
-    /// Some use was missed and will never be counted.
+    /// Whether some usage was missed and will never be counted.
     pub lost: bool,
-    /// Something was written that has not been read yet.
+    /// Whether something was written that has not been read yet.
     pub behind: bool,
 }
 
@@ -192,7 +192,7 @@ impl Usage {
         self.lost || self.behind
     }
 
-    /// Whether anything was used, as far as is known; an agent may report its cost alone.
+    /// Whether any usage is known; an agent may report its cost alone.
     pub fn is_reported(&self) -> bool {
         self.tokens.total() > 0 || self.cost > Money::default()
     }
@@ -224,7 +224,8 @@ impl Usage {
         })
     }
 
-    /// "$1.84 · 123k tokens", or the tokens alone where none has a known price.
+    /// Cost and tokens, such as "$1.84 · 123k tokens", or the tokens alone where none has a known
+    /// price.
     pub fn usage_text(&self, limited: bool) -> Option<String> {
         let cost = self.cost_text(limited)?;
         let tokens = self.tokens.total() > 0;
@@ -241,7 +242,7 @@ impl Usage {
     }
 }
 
-/// "950", "123k", "2.1M".
+/// A number of tokens as text: "950", "123k", "2.1M".
 pub fn tokens_text(tokens: u64) -> String {
     match tokens {
         0..1_000 => tokens.to_string(),
@@ -267,7 +268,7 @@ pub struct Price {
 /// The rates charged for a model without a known price. No list has higher ones.
 pub const HIGHEST: Rates = new_rates(30_000, 150_000, 3_000);
 
-/// A web search, in picodollars.
+/// The price of a web search, in picodollars.
 const WEB_SEARCH: u64 = 10_000_000_000;
 
 /// In thousandths of a dollar for a million tokens: input, output, cache reads. Writing to the
@@ -329,7 +330,7 @@ pub struct Earlier {
 }
 
 impl Earlier {
-    /// Adds other times.
+    /// Adds the times of another loop.
     pub fn merge_times(&mut self, other: &Self) {
         if other.count == 0 {
             return;

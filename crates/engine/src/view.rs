@@ -28,18 +28,18 @@ pub use crate::text::templates::Fact;
 pub use crate::view::ending::NextStep;
 pub use crate::view::results::{IterationLine, LINES_MAX, LastWords, newest_lines};
 
-/// How a loop stands: its record, and what this machine knows of it. Lists, boards, pages, the line
-/// for a prompt and what programs read are made from it.
+/// The status of a loop: its record, and what this machine knows about it. Lists, boards, pages,
+/// the line for a prompt and the output for programs are made from it.
 #[derive(Debug, Clone)]
 pub struct LoopView<'a> {
     pub record: &'a Loop,
-    /// No process drives the loop any more although it has not ended.
+    /// Whether no process drives the loop any longer although it has not ended.
     pub owner_is_gone: bool,
     /// The dialog at which its client waits.
     pub dialog: Option<&'a Dialog>,
-    /// A pause is pending.
+    /// Whether a pause is pending.
     pub is_pausing: bool,
-    /// The step that it is in while it runs.
+    /// The current step of a running loop.
     pub doing: Option<Doing>,
     /// Milliseconds since its iteration began.
     pub running_ms: u64,
@@ -47,13 +47,13 @@ pub struct LoopView<'a> {
     pub task: Option<&'a TaskOfFleet>,
     /// Whether a later loop works, or worked, in the same working tree.
     pub is_replaced: bool,
-    /// The bytes of its record, where they are known.
+    /// The size of its record in bytes, where it is known.
     pub bytes: u64,
     /// The time on the reader's clock.
     pub now: DateTime<FixedOffset>,
 }
 
-/// What a person does about a loop, in the order of a board.
+/// What the user has to do about a loop, in the order of a board.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BoardGroup {
     NeedsYou,
@@ -79,7 +79,8 @@ impl<'a> LoopView<'a> {
         }
     }
 
-    /// "running", "waiting until 03:10", "completed, checked", "completed, proven at 09:12".
+    /// The state in words: "running", "waiting until 03:10", "completed, checked", "completed,
+    /// proven at 09:12".
     pub fn state_text(&self) -> String {
         let Self { record, now, .. } = self;
         let word = record.status_word();
@@ -98,7 +99,7 @@ impl<'a> LoopView<'a> {
         }
     }
 
-    /// The iteration that runs or is next; of a paused loop the last one completed.
+    /// The iteration that runs or is next; for a paused loop, the last one completed.
     pub fn iteration_text(&self) -> String {
         let is_paused = self.record.state.status() == Status::Paused;
         let completed = self.record.state.counts().completed();
@@ -130,7 +131,7 @@ impl<'a> LoopView<'a> {
     }
 }
 
-/// "3/10", or "3" where there is no limit.
+/// The iteration and its limit: "3/10", or "3" where there is no limit.
 pub fn number_iteration(subject: &Loop, iteration: u32) -> String {
     match subject.contract.limits.max_iterations {
         0 => iteration.to_string(),
@@ -150,7 +151,7 @@ pub fn usage_value(usage: &Usage) -> Value {
     })
 }
 
-/// Everything that a page is made from.
+/// The inputs of a page.
 #[derive(Debug, Clone)]
 pub struct PageInputs<'a> {
     pub view: LoopView<'a>,
@@ -158,7 +159,7 @@ pub struct PageInputs<'a> {
     /// What the loop changed since its start; `None` where nothing could look.
     pub changes: Option<&'a Changes>,
     pub changes_from: ChangesFrom,
-    /// What became of the commits.
+    /// What happened to the commits.
     pub commits: &'a Commits,
     /// The test results of each check, by command.
     pub tests: &'a TestMemories,
@@ -171,11 +172,11 @@ pub struct PageInputs<'a> {
 /// Where a page's changes come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangesFrom {
-    /// Only in git, or nowhere: there are no snapshots to show or to return to.
+    /// The changes are only in git, or nowhere: there are no snapshots to show or to return to.
     Git,
-    /// The snapshots up to the last boundary, or to the end.
+    /// The changes are in the snapshots up to the last boundary, or to the end.
     Snapshots,
-    /// In the current tree, which is no longer what the loop left.
+    /// The changes are in the current tree, which is no longer what the loop left.
     Tree,
 }
 
@@ -188,9 +189,10 @@ pub struct Page {
     /// When a better proof was last searched for after the end; not written if it never was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proved_at: Option<DateTime<Utc>>,
-    /// "completed after 4 iterations", "running, iteration 4 of 15".
+    /// The first line: "completed after 4 iterations", "running, iteration 4 of 15".
     pub verdict: String,
-    /// What belongs to it: "proof: proven", "2 of 148 tests fail", "needs you"; `None` for nothing.
+    /// The remark on the first line: "proof: proven", "2 of 148 tests fail", "needs you"; `None`
+    /// without one.
     pub remark: Option<String>,
     /// The task, or the procedure that replaces it.
     pub task: String,
@@ -206,34 +208,34 @@ pub struct Page {
     pub checks: Vec<PageCheck>,
     /// The agent's last words, unchecked; `None` if there are none.
     pub said: Option<String>,
-    /// What is needed, why it ended, what was best.
+    /// The rows about the end: what is needed, why it ended, the best result.
     pub ending: Vec<Fact>,
     /// Time it worked, in milliseconds.
     pub awake_ms: u64,
     pub started_at: DateTime<Utc>,
     /// When it ended; `None` while it is live.
     pub ended_at: Option<DateTime<Utc>>,
-    /// "$3.42 of $8.00"; `None` while no use is known.
+    /// What it cost, such as "$3.42 of $8.00"; `None` while no usage is known.
     pub cost: Option<String>,
     pub iterations: Vec<IterationLine>,
     /// How many iterations came before the first line.
     pub earlier: u64,
-    /// What became of tests, checks, files, commits, pushes and questions.
+    /// The rows about the results: tests, checks, files, commits, pushes and questions.
     pub results: Vec<Fact>,
-    /// What became of the commits.
+    /// What happened to the commits.
     #[serde(flatten)]
     pub commits: Commits,
     pub changes: Option<Changes>,
     /// The file of the handoff; `None` if there is none.
     pub handoff: Option<String>,
-    /// Whether nobody has read the newest words of a person's or an agent's handoff.
+    /// Whether nobody has read the newest handoff that a person or an agent wrote.
     #[serde(skip)]
     pub has_unread_handoff: bool,
     /// How a running loop is stopped; `None` for one that does not run.
     pub stop: Option<String>,
     /// The command to type next, which shows something.
     pub next: NextStep,
-    /// The one after it, where looking is not enough; else `None`.
+    /// The command after that, where looking is not enough; otherwise `None`.
     pub then: Option<NextStep>,
     /// The command that resumes it; `None` where that leads nowhere.
     pub resume: Option<String>,
@@ -244,7 +246,7 @@ pub struct Page {
 pub struct PageCheck {
     run: String,
     role: Role,
-    /// "failed (exit 1)", "passed after iteration 3"; `None` if it never ran.
+    /// Its last result: "failed (exit 1)", "passed after iteration 3"; `None` if it never ran.
     last: Option<String>,
     /// Whether it did not pass after the last iteration.
     is_failing: bool,
@@ -307,7 +309,7 @@ fn page_checks(record: &Loop) -> Vec<PageCheck> {
     record.contract.checks.iter().map(one).collect()
 }
 
-/// "$3.42 of $8.00", or what was used where nothing limits it.
+/// What it cost: "$3.42 of $8.00", or the usage alone where nothing limits it.
 fn cost_text(record: &Loop) -> Option<String> {
     if record.contract.limits.bound_usage()
         && let Some(text) = limits::cost_and_tokens(record)

@@ -69,7 +69,7 @@ pub fn session_marker(subject: &Loop) -> String {
 }
 
 /// The text added to the task when a loop starts. `crew` is the program's path, which may not be on
-/// the agent's search path: a session's own commands are for the person who types.
+/// the agent's search path: a session's own commands are for the user who types.
 pub fn start_prompt(subject: &Loop, crew: &Path) -> String {
     let task_file = subject.place.task_file().display().to_string();
     render_prompt(subject, "start", &[], context! { task_file, crew => shell_command(crew) })

@@ -1,6 +1,6 @@
-//! The agents: the command line of each one, and what its output says. Pure: options in, arguments
-//! out; lines in, a report out. `world` starts and reads the process. An option that the agent does
-//! not have is refused, never silently dropped.
+//! The agents: the command line of each one, and what its output says. Pure: it turns options into
+//! arguments, and lines of output into a report. `world` starts and reads the process. An option
+//! that the agent does not have is refused, never silently dropped.
 //!
 //! **To add an agent**, describe it in `agents.toml`. **For one with events of its own**, also
 //! write a file beside `codex.rs` with an [`AgentEvents`] in it, and list it in [`WITH_EVENTS`].
@@ -39,7 +39,7 @@ use self::events::{AgentEvents, Text};
 use self::service::Service;
 pub use self::turn::Report;
 
-/// Makes the reader of a dialect's events.
+/// Creates the reader of a dialect's events.
 type NewEvents = fn() -> Box<dyn AgentEvents>;
 
 /// The agents with their own event format, by name. The name is also the dialect of other agents
@@ -90,7 +90,7 @@ pub fn create_reader(agent: &Agent) -> OutputReader {
     OutputReader::new(&agent.name, events)
 }
 
-/// Whether its output is events, which a reader puts into words.
+/// Whether the agent prints events instead of plain text.
 pub fn has_events(agent: &Agent) -> bool {
     WITH_EVENTS.iter().any(|(name, _)| *name == agent.dialect.0)
 }
@@ -198,14 +198,14 @@ fn permission_rules<'checks>(
     (rules, unnamed)
 }
 
-/// The checks that an agent under `AcceptEdits` may not run, because no rule can match them
-/// exactly.
+/// The checks that an agent under `AcceptEdits` may not run, because no rule can match exactly that
+/// command.
 pub fn not_allowed<'checks>(run: &Run, checks: &'checks [Check]) -> Vec<&'checks str> {
     permission_rules(run, checks).1
 }
 
-/// The arguments that ask for these permissions. A command without listed permissions, such as one
-/// from `--agent-cmd`, sets its own: only more than `AcceptEdits` is refused for it.
+/// The arguments that request these permissions. A command without listed permissions, such as one
+/// from `--agent-cmd`, has its own: only more than `AcceptEdits` is refused for it.
 fn permission_arguments<'a>(
     agent: &'a Agent,
     who: &str,
@@ -230,7 +230,7 @@ fn permission_arguments<'a>(
     ))
 }
 
-/// The prompt as an argument; the error says why the system cannot pass it as one.
+/// Checks that the system can pass the prompt as an argument; the error says why it cannot.
 fn check_argument(who: &str, prompt: &str) -> Result<String, Failure> {
     if prompt.len() > ARGUMENT_BYTES_MAX {
         let fault = format!(
@@ -254,13 +254,13 @@ fn check_argument(who: &str, prompt: &str) -> Result<String, Failure> {
 // agent, too: split into words as a shell splits it, but never run by one, so nothing in it is
 // expanded. The prompt goes to its standard input.
 
-/// The entries of the file, by name.
+/// The file with crew's own agents, by name.
 const AGENTS: &str = include_str!("agents/agents.toml");
 
-/// An entry of the file.
+/// An agent in that file.
 #[derive(Debug, Deserialize)]
 struct FileEntry {
-    /// Whether crew was tried with the real tool.
+    /// Whether crew was tried with the real program.
     #[serde(default)]
     tried: bool,
     #[serde(flatten)]
@@ -281,7 +281,7 @@ pub fn known_names() -> Vec<String> {
     with_events.into_iter().chain(others).map(str::to_owned).collect()
 }
 
-/// Whether crew was tried with the real tool. An agent from the user's settings counts as tried.
+/// Whether crew was tried with the real program. An agent from the user's settings counts as tried.
 pub fn is_tried(name: &str) -> bool {
     parse_agents().get(name).is_none_or(|entry| entry.tried)
 }

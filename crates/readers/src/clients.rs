@@ -1,7 +1,7 @@
 //! The seam for clients: what a client's hook reports, in crew's words, what crew answers, and what
 //! each client can do. **To add a client**, write a folder beside `claude` with a [`Client`] in it,
-//! and list it in [`ALL`]. All of this is pure: files and variables are passed in. It refuses to
-//! guess: a fact is a value of [`Client`], and what a client does not report is absent.
+//! and list it in [`ALL`]. All of this is pure: files and variables are passed in. Nothing is
+//! guessed: each fact is a value of [`Client`], and what a client does not report is absent.
 //!
 //! A client also needs its hooks file, which lies where the client looks for it: for Claude Code it
 //! is `hooks/hooks.json`. It calls `crew hook` for each event, with the payload on standard input,
@@ -35,7 +35,7 @@ use engine::boundary::limits::raise_options;
 use engine::record::{Driver, Loop, Outcome, Owner, Queue};
 use engine::usage::Message;
 
-/// Every client. The first one takes what none of the others recognises as its own.
+/// Every client. The first one gets the events that no other client recognises as its own.
 pub static ALL: &[&Client] = &[
     &claude::CLAUDE_CODE,
     #[cfg(any(test, feature = "fixture"))]
@@ -62,15 +62,15 @@ pub struct Client {
     name: &'static str,
     /// The program of its command line: a run that starts it shares the limits of its sessions.
     program: &'static str,
-    /// What its users call it.
+    /// Its name for its users.
     title: &'static str,
-    /// The prefix of a command's name. Without one no command reaches a hook, and crew takes
+    /// The prefix of a command's name. Without a prefix no command reaches a hook, and crew reads
     /// requests from messages: `crew pause`.
     #[getter(skip)]
     commands: Option<&'static str>,
     /// How its turns begin, continue and end.
     turns: TurnRules,
-    /// How its transcript is read for what no event reports, such as the usage.
+    /// How its transcript is read for facts that no event reports, such as the usage.
     transcript: Option<Transcript>,
     /// The variables it sets.
     variables: ClientVariables,
@@ -79,11 +79,11 @@ pub struct Client {
     question_tool: Option<&'static str>,
     /// The files of a project that can set variables for its hooks.
     settings: &'static [&'static str],
-    /// The variables that such a file sets, each with its value.
+    /// Reads the variables that such a file sets, with their values.
     set_by: fn(&str) -> Vec<(String, String)>,
     /// How its events are read and answered.
     events: EventFormat,
-    /// What a hook finds out about the session around it.
+    /// What a hook can find out about the session around it.
     session: SessionFacts,
 }
 
@@ -92,33 +92,33 @@ pub struct Client {
 pub struct TurnRules {
     /// The pointer to the field of the payload that stays the same from one prompt to the next.
     id: &'static str,
-    /// The cap on how often in a row the client's hooks may continue the agent.
+    /// The cap on how many times in a row the client's hooks may continue the agent.
     cap: Option<Cap>,
     /// Whether a process beside the session can start a turn. Without this no companion sleeps
     /// there.
     wakes: bool,
-    /// How long it waits when a session ends.
+    /// How long the client waits when a session ends.
     waits_at_the_end: Duration,
-    /// Whether a message typed while the agent works is reported with the turn it steers, so that
-    /// another turn shows the end of that one.
+    /// Whether a message typed while the agent works belongs to the turn that it steers, so that an
+    /// event of another turn shows the end of that one.
     steers_within_the_turn: bool,
 }
 
 /// The variables a client sets for what it starts.
 #[derive(Getters, Debug)]
 pub struct ClientVariables {
-    /// The one with the client's own folder for the plugin. crew pins its home in that folder,
-    /// because a project's settings must not move it.
+    /// The variable with the client's own folder for the plugin. crew keeps its home in that
+    /// folder, because a project's settings must not move it.
     #[getter(copy)]
     data: Option<&'static str>,
-    /// The one with the folder the client was started in.
+    /// The variable with the folder the client was started in.
     #[getter(copy)]
     project: Option<&'static str>,
-    /// The one with the folder of crew's plugin for it.
+    /// The variable with the folder of crew's plugin for this client.
     #[getter(copy)]
     plugin: Option<&'static str>,
-    /// The one that everything started by the client's agent has: there crew only narrows settings
-    /// and limits.
+    /// The variable that marks everything started by the client's agent: there crew only narrows
+    /// settings and limits.
     mark: &'static str,
     /// All of its variables, separated by blanks. No child of crew gets them.
     own: &'static str,
@@ -130,7 +130,8 @@ pub struct ClientVariables {
 #[derive(Debug)]
 struct EventFormat {
     /// Whether this client sent the payload, with these variables around the hook. A client inside
-    /// which it was started may have left its variables there, too. The first client is not asked.
+    /// which it was started may have left its variables there, too. This is not called for the
+    /// first client.
     sent: fn(payload: &Value, variable: EnvLookup<'_>) -> bool,
     /// What happened, given the client's own name of the event.
     read: fn(name: &str, payload: &Value) -> HookEvent,
@@ -141,19 +142,19 @@ struct EventFormat {
     notify: fn(output: &mut Output, codes: String),
 }
 
-/// What a hook finds out about the session around it.
+/// What a hook can find out about the session around it.
 #[derive(Debug)]
 struct SessionFacts {
     /// Whether a process above the hook's is the client itself.
     is_owner: fn(hook: &ProcessRow, above: &ProcessRow) -> bool,
-    /// What the user should know of a session in which a loop begins: that it cannot edit, or will
-    /// stop at dialogs.
+    /// What the user should know about a session in which a loop begins: that it cannot edit, or
+    /// will stop at dialogs.
     caution: fn(payload: &Value, variable: EnvLookup<'_>) -> Option<&'static str>,
-    /// Whether a person is at the client, so that a hook may wait beside the session.
+    /// Whether the user is at the client, so that a hook may wait beside the session.
     is_attended: fn(variable: EnvLookup<'_>) -> bool,
 }
 
-/// A message, and when it was written.
+/// A message with the time at which it was written.
 pub type DatedMessage = (Message, Option<DateTime<Utc>>);
 
 /// A call of a tool that has no result yet.
@@ -188,24 +189,24 @@ pub struct Transcript {
     agents: fn(transcript: &Path) -> PathBuf,
     /// Whether a file of this name in that folder is such a transcript.
     is_an_agents: fn(name: &str) -> bool,
-    /// Updates the client's queue with a line.
+    /// Updates the client's queue from a line.
     follow: fn(queue: &mut Queue, line: &str, session_id: &str),
     /// If a queued message is a crew command that is carried out before it is delivered: its name,
     /// and the raw text after it.
     queued: fn(&str) -> Option<(&str, &str)>,
 }
 
-/// The client's limit on hooks in a row that continue the agent without a tool call of it.
+/// The client's limit on consecutive hooks that continue the agent without a tool call.
 #[derive(Getters, Debug)]
 pub struct Cap {
-    /// How many hooks in a row may continue the agent, unless the variable says otherwise.
+    /// How many consecutive hooks may continue the agent, unless the variable sets another number.
     usual: i64,
     /// The variable that sets another limit; 0 in it means no limit.
     #[getter(copy)]
     variable: Option<&'static str>,
 }
 
-/// A crew command as a client spells it. If no command reaches a hook, it is spelled as in a
+/// A crew command in the client's spelling. If no command reaches a hook, it is spelled as in a
 /// terminal.
 pub fn spell_command(client: &Client, name: &str) -> String {
     format!("{}{name}", client.commands.unwrap_or("crew "))

@@ -24,7 +24,8 @@ use engine::text::{one_line, quote_words};
 use engine::view::TOLD_CHARS;
 use engine::words::{PromptReader, describe_results, rule_values};
 
-/// The maximum number of UTF-16 units for what crew saw: enough for the tails of all checks shown.
+/// The maximum number of UTF-16 units for the part about crew's findings: enough for the tails of
+/// all checks shown.
 const SEEN_UNITS_MAX: usize = 200_000;
 
 /// Builds the prompt of the loop's next iteration.
@@ -78,7 +79,8 @@ pub fn build_prompt(
     Ok(render_template("run.j2", &values))
 }
 
-/// A handoff without the user's words that the prompt repeats, so that none of them looks settled.
+/// A handoff without the user's messages that the prompt repeats, so that none of them looks
+/// settled.
 fn without_words(page: &str, words: &[String]) -> String {
     let rows: Vec<String> = words
         .iter()

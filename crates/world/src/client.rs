@@ -17,7 +17,7 @@ const QUESTION: Duration = Duration::from_secs(30);
 /// How long a change may take: the client may have to fetch a marketplace.
 const CHANGE: Duration = Duration::from_secs(180);
 
-/// The client's program: the named one, else the first `program` on `PATH`.
+/// The client's program: the named one, otherwise the first `program` on `PATH`.
 pub fn find_program(named: Option<&Path>, program: &str) -> Option<PathBuf> {
     match named {
         Some(named) => Some(named.to_owned()),
@@ -25,14 +25,14 @@ pub fn find_program(named: Option<&Path>, program: &str) -> Option<PathBuf> {
     }
 }
 
-/// Every program with this name on `PATH`, in the sequence of its folders.
+/// Every program with this name on `PATH`, in the order of its folders.
 pub fn on_path(name: &str) -> Vec<PathBuf> {
     let files = env::search_path().into_iter().map(|folder| folder.join(name));
     files.filter(|file| tree::is_program(file)).collect()
 }
 
-/// How to call this program from a terminal if `name` is not on `PATH`: its path, with the home
-/// folder as `~`.
+/// The command with which a terminal can start this program if `name` is not on `PATH`: its path,
+/// with the home folder as `~`.
 pub fn off_path(name: &str) -> Option<String> {
     if !on_path(name).is_empty() {
         return None;

@@ -2,7 +2,7 @@ use super::*;
 
 const SHORT: Duration = Duration::from_millis(1);
 
-/// An operation that succeeds at the `nth` try, and how often it was tried.
+/// The result of an operation that succeeds at the `nth` try, and how often it was tried.
 fn tried(policy: RetryPolicy, nth: u32, stop: impl FnMut() -> bool) -> (Result<u32, u32>, u32) {
     let mut tries = 0;
     let result = retry(policy, stop, || {

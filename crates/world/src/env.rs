@@ -22,7 +22,7 @@ pub fn path(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-/// The folder that a variable names, else this one in the home folder.
+/// The folder that a variable names, otherwise this one in the home folder.
 pub fn find_folder(variable: &str, in_home: &str) -> Option<PathBuf> {
     path(variable).or_else(|| Some(path("HOME")?.join(in_home)))
 }
@@ -58,7 +58,8 @@ pub fn search_path() -> Vec<PathBuf> {
     std::env::split_paths(&folders).filter(|folder| folder.is_absolute()).collect()
 }
 
-/// The name this program was called by, and its first two arguments; missing ones are empty.
+/// The name with which this program was called, and its first two arguments; missing ones are
+/// empty.
 pub fn program_call() -> (String, String, String) {
     let mut words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     let program = PathBuf::from(words.next().unwrap_or_default());
@@ -71,7 +72,7 @@ pub fn program_words() -> Vec<OsString> {
     std::env::args_os().collect()
 }
 
-/// A random number. Good enough for names, not for secrets.
+/// A random number, good enough for names but not for secrets.
 pub fn random_number() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }

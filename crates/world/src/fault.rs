@@ -4,8 +4,8 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// The points at which a write may be interrupted: first those of a boundary, in sequence, then
-/// those of a removal.
+/// The points at which a write may be interrupted: first those of a boundary, in order, then those
+/// of a removal.
 pub const POINTS: [&str; 14] = [
     "journal.open",
     "journal.write",
@@ -44,7 +44,7 @@ pub fn point(name: &'static str) -> std::io::Result<()> {
     }
 }
 
-/// Ends this process at once, as a crash would.
+/// Ends this process immediately, as a crash would.
 fn end_process() -> ! {
     use rustix::process::{Signal, getpid, kill_process};
     let _ = kill_process(getpid(), Signal::KILL);

@@ -127,14 +127,14 @@ pub fn count_lacking(top: &Path, of: &str, other: &str) -> Option<u64> {
     Git::here(top).count_commits(&[of, "--not", other, "--"])
 }
 
-/// The commits that a ref names now, and has named as far back as its reflog goes.
+/// The commits that a ref points to now, and has pointed to as far back as its reflog goes.
 pub fn named_by(top: &Path, name: &str) -> Vec<String> {
     let logged = Git::here(top).run(&["rev-list", "--walk-reflogs", name, "--"]);
     let logged = logged.unwrap_or_default();
     find_commit(top, name).into_iter().chain(logged.lines().map(str::to_owned)).collect()
 }
 
-/// Whether a commit is among `by`, or an ancestor of one of those.
+/// Whether a commit is among `by`, or an ancestor of one of them.
 pub fn is_held(top: &Path, id: &str, by: &[String]) -> bool {
     let by = by.iter().map(String::as_str).chain(["--"]);
     Git::here(top).count_commits(&[id, "--not"].into_iter().chain(by).collect::<Vec<_>>())
@@ -155,8 +155,8 @@ pub fn begun_beyond(top: &Path, of: &str, other: &str, below: &str) -> Option<St
     None
 }
 
-/// What differs from HEAD, untracked files included; `None` outside a repository, or when git took
-/// too long or printed too much.
+/// The changes compared with HEAD, untracked files included; `None` outside a repository, or when
+/// git took too long or printed too much.
 pub fn look_at_tree(top: &Path) -> Option<Vec<FileChange>> {
     Git::here(top).look()
 }
@@ -264,29 +264,30 @@ struct Git<'a> {
     /// The variables of this process that git does not get.
     without: &'a [OsString],
     variables: &'a [(&'a str, String)],
-    /// The standard input.
+    /// The bytes for its standard input.
     input: &'a [u8],
     /// Whether it may reach a remote.
     online: bool,
-    /// The longest it may take; `None` for the usual limit of a query or a step.
+    /// The longest time it may take; `None` for the usual limit of a query or a step.
     within: Option<Duration>,
-    /// Ends it early.
+    /// The condition that ends it early.
     stop: Option<Stop<'a>>,
 }
 
 impl<'a> Git<'a> {
-    /// A git in a loop's checkout. Like the checks, it gets the environment the loop started with,
-    /// because an agent may have set the environment of a hook.
+    /// A call of git in a loop's checkout. Like the checks, it gets the environment the loop
+    /// started with, because an agent may have set the environment of a hook.
     fn of(subject: &'a Loop) -> Self {
         Self { subject: Some(subject), ..Self::here(&subject.place.checkout) }
     }
 
-    /// A git in any folder of a repository.
+    /// A call of git in any folder of a repository.
     fn climbing(folder: &'a Path) -> Self {
         Self { climbs: true, ..Self::here(folder) }
     }
 
-    /// A git for a step in a partial clone, which may have to fetch missing files from the remote.
+    /// A call of git for a step in a partial clone, which may have to fetch missing files from the
+    /// remote.
     fn lazily(folder: &'a Path) -> Self {
         Self { online: true, ..Self::here(folder) }
     }

@@ -12,7 +12,7 @@ use crate::env;
 use crate::files::disk::{self, Durability};
 use engine::record::LoopId;
 
-/// `$CREW_HOME`.
+/// The folder `$CREW_HOME`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home {
     root: PathBuf,
@@ -28,7 +28,7 @@ const LINE_BYTES: u64 = 8192;
 const STREAMED: usize = 1 << 20;
 
 impl Home {
-    /// The home of a person's terminal: `CREW_HOME`, else `$XDG_STATE_HOME/crew`, else
+    /// The home of the user's terminal: `CREW_HOME`, otherwise `$XDG_STATE_HOME/crew`, otherwise
     /// `~/.local/state/crew`.
     pub fn of_terminal() -> Option<Self> {
         let root = match env::path("CREW_HOME") {

@@ -1,5 +1,5 @@
 //! This machine: its identity and its last boot, without which a process id means nothing; whether
-//! it reaches another; and keeping it awake.
+//! it can reach another machine; and keeping it awake.
 
 use std::io::{self, PipeReader, PipeWriter};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -58,7 +58,7 @@ fn read_ids() -> Option<(String, String)> {
 /// The maximum number of addresses of one name tried.
 const ADDRESSES_MAX: usize = 4;
 
-/// Connects to a port within a time; the error says why not.
+/// Connects to a port within this time; the error is the reason for a failure.
 pub fn connect_within(host: &str, port: u16, within: Duration) -> io::Result<()> {
     let place = (host.to_owned(), port);
     let (sender, receiver) = channel();
@@ -83,7 +83,8 @@ fn open_connection(place: &(String, u16), within: Duration) -> io::Result<()> {
 // runs as long as this process holds one end of a pipe, so it cannot outlive crew. crew relies on
 // it only once it has started the command it was given.
 
-/// The programs, with the arguments each needs before the command that it runs.
+/// The programs that keep a machine awake, with the arguments each needs before the command that it
+/// runs.
 const PROGRAMS: [(&str, &[&str]); 2] = [
     (
         "systemd-inhibit",
@@ -127,7 +128,7 @@ fn start_awake(program: &str, arguments: &[&str]) -> io::Result<Option<PipeWrite
     Ok((is_apart.is_some() && says_a_word(&word, deadline)?).then_some(held))
 }
 
-/// Whether any output comes before the end of the output and before the deadline.
+/// Whether the program prints anything before the end of its output and before the deadline.
 fn says_a_word(output: &PipeReader, deadline: Deadline) -> io::Result<bool> {
     Ok(terminal::input_comes(output, deadline.left())?
         && rustix::io::read(output, &mut [0; 1])? > 0)

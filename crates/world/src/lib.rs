@@ -1,5 +1,5 @@
 //! The machine: thin, impure, and bounded in time and bytes. Each file is the only access to one
-//! thing. None of them makes decisions or interprets foreign text (`parse` does that).
+//! resource. None of them makes decisions or interprets foreign text (`parse` does that).
 
 pub mod client;
 pub mod clock;

@@ -98,7 +98,7 @@ pub fn begun_by(line: &str) -> Option<&str> {
 #[derive(Debug)]
 pub struct Log {
     path: PathBuf,
-    /// The file, or why nothing more is written.
+    /// The file, or the error after which nothing more is written.
     file: io::Result<BufWriter<File>>,
     /// The size of the file in bytes.
     size: u64,
@@ -160,7 +160,7 @@ fn open_buffered(path: &Path) -> io::Result<BufWriter<File>> {
 // Deletes the oldest logs of all loops. It never deletes a loop's record, only what its agents
 // printed.
 
-/// More loops than a home has, and more logs than a loop has.
+/// A bound greater than the number of loops in a home, and of logs of a loop.
 const ENTRIES_MAX: usize = 100_000;
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -228,7 +228,7 @@ pub struct Tail {
     log: PathBuf,
     /// The open file; `None` before the log exists.
     file: Option<File>,
-    /// Whether the first bytes belong to a line whose beginning is not shown.
+    /// Whether the first bytes belong to a line that began before them.
     begins_within: bool,
 }
 

@@ -13,7 +13,7 @@ use engine::record::ProcessIdentity;
 
 /// The longest wait for other processes, on a machine that is very busy.
 const PATIENCE: Duration = Duration::from_secs(100);
-/// Between two looks.
+/// The time between two polls.
 const STEP: Duration = Duration::from_millis(20);
 
 fn a_home() -> (tempfile::TempDir, Home) {
@@ -29,12 +29,12 @@ fn names(home: &Home) -> Vec<String> {
     names
 }
 
-/// The slot that a queue must give now.
+/// Polls a queue that must give a slot now.
 fn taken(queue: &mut SlotQueue) -> Slot {
     queue.poll().unwrap().expect("a slot")
 }
 
-/// How many are before a queue that must give no slot now.
+/// Polls a queue that must not give a slot, and returns how many are before it.
 fn refused(queue: &mut SlotQueue) -> usize {
     assert!(queue.poll().unwrap().is_none());
     queue.count_ahead()
@@ -117,7 +117,7 @@ fn a_ticket_is_skipped_until_its_silent_owner_asks_again() {
     });
 }
 
-/// The slot that a child reads from its environment.
+/// The slot that a child process reads from its environment.
 fn slot_of_child(slot: Option<&str>) -> String {
     let call = Call::shell("printf %s \"${CREW_SLOT-none}\"", Path::new("/"));
     call.envs(slot.map(|slot| ("CREW_SLOT", slot))).run(|| false).unwrap().text()
@@ -160,7 +160,8 @@ fn the_machine_has_room_for_a_few_slots() {
 
 /// The slots for which fifty processes wait.
 const SLOTS: u32 = 4;
-/// What each of them is called with: its priority, and whether it dies in its second turn.
+/// The variable with the terms of each process: its priority, and whether it dies in its second
+/// turn.
 const WORKER: &str = "CREW_TEST_WORKER";
 
 /// One of fifty processes: three turns, each logged by two lines while it holds its slot.
@@ -197,7 +198,7 @@ fn queued(home: &Home) -> Vec<i32> {
     queue.map(|name| name.split('-').nth(2).unwrap().parse().unwrap()).collect()
 }
 
-/// Waits for what other processes do.
+/// Waits until other processes have done something.
 fn wait(folder: &Path, what: &str, is_so: impl Fn() -> bool) {
     let came = Deadline::after(PATIENCE).poll_until(STEP, is_so);
     assert!(came, "{what}: {:?}", disk::read_end(&folder.join("output"), 0, 64 << 10));

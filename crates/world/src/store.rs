@@ -109,8 +109,8 @@ struct Version {
     made_by: String,
 }
 
-/// Whether a loop has a record, even a broken or unreadable one. Without a record, a pointer to the
-/// loop means nothing.
+/// Whether a loop has a record, even a broken or unreadable one. A pointer to a loop without a
+/// record means nothing.
 pub fn is_there(home: &Home, id: &LoopId) -> bool {
     !disk::is_missing(&home.loop_file(id, "loop.json"))
 }
@@ -143,7 +143,7 @@ fn corrupt_record(id: &LoopId, why: &impl ToString) -> StoreError {
     StoreError::Corrupt { id: id.clone(), why: why.to_string() }
 }
 
-/// Adds what a record does not store because it is the same for all.
+/// Adds the fields that a record does not store because they are equal for all loops.
 fn with_place(mut record: Loop) -> Loop {
     record.place.branches = BRANCHES;
     record
@@ -208,7 +208,7 @@ pub fn pending_request(home: &Home, id: &LoopId) -> Option<ControlRequest> {
     if disk::exists(&home.loop_file(id, "pause")) { Some(ControlRequest::Pause) } else { None }
 }
 
-/// Whether the pending request ends the running iteration: a cancel, or a pause at once.
+/// Whether the pending request ends the running iteration: a cancel, or an immediate pause.
 pub fn breaks_off(home: &Home, id: &LoopId) -> bool {
     match pending_request(home, id) {
         Some(ControlRequest::Cancel { .. }) => true,
@@ -219,7 +219,7 @@ pub fn breaks_off(home: &Home, id: &LoopId) -> bool {
     }
 }
 
-/// The line of a request; empty where it cannot be read.
+/// The line of a request; empty if it cannot be read.
 fn request_text(file: &Path) -> String {
     disk::read_text(file, REQUEST_BYTES).ok().flatten().unwrap_or_default()
 }
@@ -235,7 +235,7 @@ pub fn request_cancel(home: &Home, id: &LoopId, by: Actor, reason: Option<&str>)
     leave_request(home, id, "cancel", &requests::write_request(clock::now().wall, by, reason), true)
 }
 
-/// Requests a pause: after the running iteration, or at once.
+/// Requests a pause, which takes effect after the running iteration or immediately.
 pub fn request_pause(home: &Home, id: &LoopId, by: Actor, at_once: bool) -> io::Result<()> {
     let line = requests::write_pause(clock::now().wall, by, at_once);
     leave_request(home, id, "pause", &line, !at_once)
@@ -280,7 +280,7 @@ pub fn keep_room(home: &Home, id: &LoopId) {
     }
 }
 
-/// Releases the space to the next writer; `false` if none was reserved.
+/// Releases the reserved space for the next write; `false` if none was reserved.
 pub fn give_up_room(home: &Home, id: &LoopId) -> bool {
     let file = home.loop_file(id, ROOM);
     disk::exists(&file) && disk::remove(&file).is_ok()

@@ -26,12 +26,12 @@ use world::git::snapshots::protect;
 use world::process::Stop;
 use world::store::{self, Home};
 
-/// The longest that everything crew runs at one boundary of a session may take: the client ends the
-/// hook after 60 minutes.
+/// The longest time that everything crew runs at one boundary of a session may take: the client
+/// ends the hook after 60 minutes.
 const BOUNDARY_OF_A_SESSION: Duration = Duration::from_secs(55 * 60);
 
 impl Open {
-    /// Reads a waiting request, and the working tree before the checks run: they may write where
+    /// Reads a pending request, and the working tree before the checks run: they may write where
     /// the agent must not, and what they write is not the agent's work.
     pub fn gather_facts(&self, seen: AgentFacts, usage: Option<Usage>) -> Facts {
         let jitter = u16::try_from(env::random_number() % 1000).unwrap_or(0);
@@ -119,8 +119,8 @@ impl Open {
     }
 }
 
-/// Runs what can raise the proof of the end, or leaves it for later where that keeps a session's
-/// end waiting. `None` when `stop` ended it.
+/// Runs what can raise the proof of the end, or leaves it for later if a session's end would have
+/// to wait for it. `None` when `stop` ended it.
 fn look_for_a_proof(
     terms: ScratchTerms<'_>,
     facts: &mut Facts,
@@ -169,7 +169,7 @@ pub fn run_checks(
     done
 }
 
-/// What the checks of one boundary share.
+/// The parameters shared by the checks of one boundary.
 struct CheckRuns<'a> {
     terms: ScratchTerms<'a>,
     within: Within,
@@ -177,8 +177,8 @@ struct CheckRuns<'a> {
 }
 
 impl CheckRuns<'_> {
-    /// Runs a check and reports it. `before` is what is remembered of the tests, which decides what
-    /// counts as not worse; before the first iteration there is none.
+    /// Runs a check and reports it. `before` is the memory of its tests, which decides what counts
+    /// as not worse; before the first iteration there is none.
     fn run_check(&self, check: &Check, before: Option<&mut TestMemories>) -> Option<CheckResult> {
         let ScratchTerms { home, subject, latest, stop, .. } = self.terms;
         (self.tell)(&RunEvent::CheckStarted(&check.run));

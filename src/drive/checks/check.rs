@@ -22,10 +22,10 @@ use world::{client, env, recorded_environment};
 
 /// The status a shell exits with when it does not find a program.
 const NOT_FOUND: i32 = 127;
-/// The longest all checks of one boundary may take together.
+/// The longest time that all checks of one boundary may take together.
 const CHECKS_WITHIN: Duration = Duration::from_secs(45 * 60);
 
-/// Until when checks may run, and the reason for that limit.
+/// The deadline for checks, and the reason for it.
 #[derive(Debug)]
 pub struct Within {
     deadline: Deadline,
@@ -33,12 +33,12 @@ pub struct Within {
 }
 
 impl Within {
-    /// A separate time limit; `why` is reported for a check that was ended by it.
+    /// A separate time limit; `why` is reported for a check that it ended.
     pub fn at_most(time: Duration, why: &str) -> Self {
         Self { deadline: Deadline::after(time), why: why.to_owned() }
     }
 
-    /// The loop's remaining time and a margin, never more than all checks of one boundary may take.
+    /// The loop's remaining time and a margin, but at most the time for all checks of one boundary.
     /// Time during which crew itself was stopped (`missed_ms`) does not count.
     pub fn for_subject(subject: &Loop, missed_ms: u64) -> Self {
         let limits = &subject.contract.limits;
@@ -119,7 +119,7 @@ pub fn run_check(
     Some(CheckResult { incurable, program_missing, test_run, ..found })
 }
 
-/// The result of a check that says nothing of the work.
+/// The result of a check that says nothing about the work.
 fn unknown_result(check: &Check, why: String, elapsed_ms: u64, tail: &str) -> CheckResult {
     CheckResult {
         run: check.run.clone(),
@@ -182,7 +182,7 @@ pub fn missing_at_the_start(place: &Place, checks: &[Check]) -> Result<Option<St
     Ok(Some(format!("{files} {do_not_exist} yet: the agent may create {it}")))
 }
 
-/// Whether a folder of `PATH` is in the checkout: then the agent can put a program there.
+/// Whether the checkout contains a folder of `PATH`: then the agent can put a program there.
 fn may_come_to_be(place: &Place) -> bool {
     env::search_path().iter().any(|folder| folder.starts_with(&place.checkout))
 }

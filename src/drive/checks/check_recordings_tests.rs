@@ -1,4 +1,4 @@
-//! What real test runners printed is counted as they count it.
+//! Recorded output of real test runners is counted as the runners count it.
 
 use engine::evidence::test_run::{TestRun, TestStatus};
 use readers::parse::test_output::TestOutput;
@@ -13,8 +13,8 @@ fn count_tests(run: &TestRun) -> [u32; 5] {
     [run.passed, run.failed, run.skipped, run.filtered, run.errors]
 }
 
-/// Every recording of a real runner: its name, what its project was written to contain (passed,
-/// failed, skipped, filtered out, errors), and what was printed.
+/// The recordings of real runners: the name, what the project was written to contain (passed,
+/// failed, skipped, filtered out, errors), and the output.
 #[expect(clippy::disallowed_methods, reason = "a test reads its fixtures")]
 fn read_recordings() -> Vec<(String, [u32; 5], String)> {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tests");

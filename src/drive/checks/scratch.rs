@@ -1,5 +1,5 @@
 //! The folder where the checks of a loop run on another state of its working tree: laid out from a
-//! snapshot, prepared by `setup` and .worktreeinclude, and kept, so that the next time is warm.
+//! snapshot, prepared by `setup` and .worktreeinclude, and kept, so that the next run is faster.
 //! Nothing in it reaches the working tree of the user.
 
 use std::path::{Path, PathBuf};
@@ -19,13 +19,13 @@ use world::git::snapshots::checkout::{is_linked, is_set_up, left_out, link_ignor
 use world::process::Stop;
 use world::store::Home;
 
-/// The longest that one process waits for another that works in the same folder.
+/// The longest time that one process waits for another that works in the same folder.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 /// The shortest time between two states of the tree. Tools that compare times in whole seconds, as
 /// Python does with its compiled files, would mistake the second for the first.
 const APART: Duration = Duration::from_millis(1100);
 
-/// In place of a limit that is switched off. Each check still has its own.
+/// The limit used in place of one that is switched off. Each check still has its own limit.
 const UNLIMITED: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// The terms of the runs in the folder.
@@ -33,17 +33,17 @@ const UNLIMITED: Duration = Duration::from_secs(7 * 24 * 3600);
 pub struct ScratchTerms<'a> {
     pub home: &'a Home,
     pub subject: &'a Loop,
-    /// The snapshot of what the agent left; `None` without snapshots.
+    /// The snapshot of the tree that the agent left; `None` without snapshots.
     pub now: Option<&'a str>,
-    /// When a session's boundary has to be over.
+    /// The time by which a session's boundary has to end.
     pub latest: Option<Deadline>,
     /// The limit that all runs at one end share, once they have begun.
     pub shared: Option<SharedLimit>,
-    /// Ends a check early.
+    /// The condition that ends a check early.
     pub stop: Stop<'a>,
 }
 
-/// A limit that several runs share.
+/// A limit shared by several runs.
 #[derive(Clone, Copy)]
 pub struct SharedLimit {
     deadline: Deadline,
@@ -51,8 +51,8 @@ pub struct SharedLimit {
 }
 
 impl<'a> ScratchTerms<'a> {
-    /// With one limit, from now on, for all runs: the loop's own, or three times what its checks
-    /// took when they last ran.
+    /// Starts one limit for all runs now: the loop's own, or three times the duration of its checks
+    /// when they last ran.
     pub fn beginning_now(self, took_ms: u64) -> Self {
         let own_s = self.subject.contract.trial.timeout_s;
         let seconds = own_s.max(took_ms.saturating_mul(3).div_ceil(1000));
@@ -60,7 +60,7 @@ impl<'a> ScratchTerms<'a> {
         Self { shared: (own_s > 0).then_some(SharedLimit { deadline, seconds }), ..self }
     }
 
-    /// Takes the folder. Everything in it ends within the limits, or when `stop` says so.
+    /// Opens the folder. Everything in it ends within the limits, or when `stop` returns true.
     pub fn open_folder(self) -> Result<ScratchFolder<'a>, String> {
         let folder = self.home.scratch_folder(&self.subject.place.checkout);
         let parent = folder.parent().unwrap_or(Path::new("/"));
@@ -101,14 +101,14 @@ impl<'a> ScratchTerms<'a> {
     }
 }
 
-/// The folder, held against other processes.
+/// The folder, locked against other processes.
 pub struct ScratchFolder<'a> {
     terms: ScratchTerms<'a>,
     pub snapshots: Snapshots,
     folder: PathBuf,
     within: Within,
     laid_out: Option<Stopwatch>,
-    /// The snapshot that it has now.
+    /// The snapshot that it contains now.
     holds: Option<String>,
     /// Whether `setup` ran since it was opened.
     was_set_up: bool,
@@ -133,7 +133,7 @@ impl ScratchFolder<'_> {
     }
 
     /// Runs `setup`, which may be needed again after the work changed what it installs, and undoes
-    /// what it changed of the snapshot. False if there is none, or it ran already.
+    /// its changes to the snapshot. False if there is no `setup`, or it ran already.
     pub fn set_up_again(&mut self) -> Result<bool, String> {
         let setup = self.setup_command();
         if setup.is_empty() || self.was_set_up {
@@ -158,8 +158,8 @@ impl ScratchFolder<'_> {
         self.run_check(check)
     }
 
-    /// Gives the folder what it may lack: by `setup`, else the folders that git ignores as a whole,
-    /// such as `node_modules`, of the working tree. False if nothing was added.
+    /// Gives the folder what it may lack: by `setup`, or otherwise the folders of the working tree
+    /// that git ignores as a whole, such as `node_modules`. False if nothing was added.
     pub fn prepare_folder(&mut self) -> Result<bool, String> {
         if self.set_up_again()? {
             return Ok(true);
@@ -167,12 +167,12 @@ impl ScratchFolder<'_> {
         link_ignored(&self.snapshots, &self.terms.subject.place.checkout, &self.folder)
     }
 
-    /// Whether folders of the working tree are linked in: what passes there may use the work.
+    /// Whether folders of the working tree are linked in, so that a passing check may use the work.
     pub fn is_linked(&self) -> bool {
         is_linked(&self.folder)
     }
 
-    /// What git ignores in the working tree and this folder does not have.
+    /// Ignored paths of the working tree that this folder does not have.
     pub fn left_out(&self) -> Result<Vec<String>, String> {
         left_out(&self.snapshots, &self.folder)
     }
@@ -211,7 +211,8 @@ impl ScratchFolder<'_> {
         Ok(runs)
     }
 
-    /// Runs checks on a tree. If none passes, the folder gets what it may lack, and all run again.
+    /// Runs checks on a tree. If none passes, the folder gets what it may lack, and all of them run
+    /// again.
     pub fn run_controls(
         &mut self,
         checks: &[&Check],

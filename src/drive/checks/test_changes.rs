@@ -1,6 +1,6 @@
-//! Test changes: notes at a loop's start what its tests and check configuration are. Where the loop
-//! would end `completed`, its checks run on the final tree with those put back. What the result
-//! means is judged in `engine/test_changes`.
+//! Test changes: records at a loop's start what its tests and check configuration are. If the loop
+//! would end `completed`, its checks run on the final tree with these restored.
+//! `engine/test_changes` judges the result.
 
 mod changes;
 mod runs;
@@ -27,7 +27,7 @@ use world::git::snapshots::protect::PROTECTED;
 use world::git::snapshots::{FILE_BYTES, FOUND, Snapshots};
 use world::store::{Home, hash};
 
-/// The name among the snapshots of a loop of the tree with the tests as it found them.
+/// The name of the snapshot with the tests as the loop found them.
 const BASELINE: &str = "test_changes";
 /// The maximum number of files of a folder compared.
 const FILES_MAX: usize = 2000;
@@ -39,27 +39,27 @@ const SETTINGS_BYTES: u64 = 256 << 10;
 /// The maximum number of names in a doubt.
 const NAMES_MAX: usize = 5;
 
-/// The paths of tests, or of check configuration, that differ: each is put back whole or, where the
-/// rest of the file is work, becomes this text.
+/// The paths of tests, or of check configuration, that differ. Each is restored as a whole or, if
+/// the rest of the file is work, replaced by this text.
 type Originals = BTreeMap<String, Option<String>>;
 
-/// What differs between the tree that a loop found and the one that it left.
+/// The differences between the tree that a loop found and the tree that it left.
 #[derive(Debug, Clone, Default)]
 pub struct Changes {
     tests: Originals,
     configuration: Originals,
-    /// Everything else, with files of which only a part is in one of both.
+    /// All other files, including those that are only in part a test or configuration.
     work: BTreeSet<String>,
     /// The scripts among both that a check names by path.
     scripts: BTreeSet<String>,
     /// Whether all tests and settings that differ are new, and are tests or parts of manifests.
     are_first_tests: bool,
-    /// What takes belief away without a run.
+    /// Reasons to lower the proof that need no run.
     doubts: Vec<String>,
 }
 
-/// Takes a snapshot as the tree whose tests and check configuration count. Returns what the user
-/// should know.
+/// Takes a snapshot as the tree whose tests and check configuration count as the original ones.
+/// Returns notes for the user.
 pub fn begin_baseline(home: &Home, record: &mut Loop, commit: Option<String>) -> Vec<String> {
     record.state.replace_baseline(None);
     let Some(commit) = commit else { return Vec::new() };
@@ -79,15 +79,15 @@ pub fn begin_baseline(home: &Home, record: &mut Loop, commit: Option<String>) ->
     note.into_iter().collect()
 }
 
-/// Whether the snapshot of a baseline is in this working tree's store.
+/// Whether the store of this working tree has the snapshot of a baseline.
 pub fn is_here(home: &Home, record: &Loop, baseline: &Baseline) -> bool {
     Snapshots::of(home, record).entries(&baseline.commit).is_ok()
 }
 
-/// Remembers the tree as it was `seen` after a time in which no agent was at work, and lets the
-/// baseline and the tree as found follow what changed in it: by crew itself, as in a rebase, or by
-/// a person. What the agent had changed before stays as the loop found it, except what a person
-/// changed again.
+/// Remembers the tree as it was `seen` after a time in which no agent worked, and applies the
+/// changes made in that time, by crew itself (as in a rebase) or by a person, to the baseline and
+/// to the tree as found. Earlier changes of the agent stay out of both, except where a person
+/// changed the file again.
 pub fn follow_tree(home: &Home, record: &mut Loop, seen: Option<TreeSeen>, is_by_person: bool) {
     let was = record.state.seen().trees().snapshot().clone();
     record.state.remember_tree(seen);
@@ -124,7 +124,7 @@ struct TreeChange {
 }
 
 impl TreeChange {
-    /// Moves a named snapshot to one that follows this change, if that can be made.
+    /// Moves a named snapshot to one with this change, if that can be made.
     fn move_named(&self, id: &LoopId, name: &str, snapshot: &mut String) {
         if let Ok(moved) = self.apply_to(snapshot)
             && self.snapshots.name(id, name, &moved).is_ok()
@@ -133,7 +133,7 @@ impl TreeChange {
         }
     }
 
-    /// The snapshot with this change, but for what the agent had changed before.
+    /// The snapshot with this change, except in files that the agent had changed before.
     fn apply_to(&self, found: &str) -> Result<String, String> {
         let Self { snapshots, was, now, is_by_person } = self;
         let mut agents = snapshots.paths(found, was)?;
@@ -146,8 +146,8 @@ impl TreeChange {
     }
 }
 
-/// The tests and check configuration as the agent left them; `snapshot` is that of the tree. They
-/// are looked at before the checks run, which could take back what the agent planted.
+/// The tests and check configuration as the agent left them; `snapshot` is the snapshot of the
+/// tree. They are read before the checks run, because a check could undo what the agent planted.
 pub fn find_baseline(
     home: &Home,
     subject: &Loop,
@@ -161,10 +161,10 @@ pub fn find_baseline(
     look_at(&snapshots, subject, &commit)
 }
 
-/// Compares what the agent `left` with what the loop found, and where tests or check configuration
-/// differ runs the checks with the original ones. `results` are those of the checks on the final
-/// tree, `checked` is the snapshot that they left, and `memories` is what is remembered of their
-/// tests, after the end also of the last run. `None` where there is nothing to compare with.
+/// Compares what the agent `left` with what the loop found and, if tests or check configuration
+/// differ, runs the checks with the original ones. `results` are the results of the checks on the
+/// final tree, `checked` is the snapshot after them, and `memories` are their remembered tests,
+/// including the last run's after the end. `None` if there is nothing to compare with.
 pub fn find_changes(
     terms: ScratchTerms<'_>,
     left: Result<Baseline, String>,
@@ -206,8 +206,8 @@ pub fn find_changes(
     Some(finding)
 }
 
-/// The files that a check, or something else during it, did not leave as they were: what a check
-/// saw is then not what the loop leaves. New files are the output of checks.
+/// The files that changed while a check ran: the check then saw something other than what the loop
+/// leaves. New files are the output of checks.
 fn changed_by_checks(
     snapshots: &Snapshots,
     found: &Baseline,
@@ -222,8 +222,8 @@ fn changed_by_checks(
     paths.filter(|path| !is_report(snapshots, &found.commit, path)).collect()
 }
 
-/// Whether tools write a path anew each time: a lock file, output, or a report of tests that is not
-/// itself one of the tests as `found`.
+/// Whether tools write this path anew each time: a lock file, output, or a report of tests that is
+/// not itself one of the tests as `found`.
 fn is_report(snapshots: &Snapshots, found: &str, path: &str) -> bool {
     const REPORTS: &str = "xml log html lcov info tap trs csv out txt";
     let name = path.rsplit('/').next().unwrap_or(path).to_lowercase();
@@ -233,8 +233,8 @@ fn is_report(snapshots: &Snapshots, found: &str, path: &str) -> bool {
     is_lock || is_written_anew && !(is_test(path) && snapshots.texts(found, &[path]) != [""])
 }
 
-/// The tests that are gone or newly skipped although no test file changed: in a file with both
-/// tests and work nothing else shows that.
+/// The tests that disappeared or are newly skipped although no test file changed: in a file with
+/// both tests and work nothing else shows that.
 fn taken_away(last: &BTreeMap<&String, &TestRun>, memories: &TestMemories) -> Vec<String> {
     let reports = last.iter().filter_map(|(check, run)| {
         let report = TestReport::from_run(memories.get(*check), run);
@@ -256,7 +256,7 @@ fn is_gone(test: &str, run: &TestRun) -> bool {
     run.tests.get(test).map_or_else(|| run.names_all(), |status| *status == TestStatus::Skipped)
 }
 
-/// Everything that counts in the tree of the snapshot `commit`, with ignored files.
+/// Everything relevant in the tree of the snapshot `commit`, including ignored files.
 fn look_at(snapshots: &Snapshots, subject: &Loop, commit: &str) -> Result<Baseline, String> {
     let checkout = &subject.place.checkout;
     let entries = snapshots.entries(commit)?;
@@ -285,20 +285,21 @@ fn look_at(snapshots: &Snapshots, subject: &Loop, commit: &str) -> Result<Baseli
     Ok(Baseline { commit: snapshots.with_present(commit, &plain)?, named, hashes })
 }
 
-/// Whether an ignored file can be put back in the scratch folder: what a build makes is made again
-/// there, and a link to a whole path leads out of it.
+/// Whether an ignored file can be restored in the scratch folder. Build outputs are made again
+/// there, and a link to an absolute path leads out of it.
 fn is_installed(file: &Path, path: &str) -> bool {
     let is_made = path.split('/').any(|part| is_output(part) || part.ends_with("venv"));
     !is_made && !tree::is_absolute_link(file) && disk::size(file) <= FILE_BYTES
 }
 
-/// Whether a program or a repository was there when the loop began: a later one is what it lacked.
+/// Whether a program or a repository existed when the loop began: a later one is something that the
+/// loop lacked.
 fn was_there(subject: &Loop, path: &String) -> bool {
     let found = subject.state.seen().baseline().as_ref();
     found.is_none_or(|found| found.named.run.contains(path) || found.hashes.contains_key(path))
 }
 
-/// What a command names in the working tree.
+/// The paths in the working tree that a command names.
 fn named_in(subject: &Loop, run: &str) -> NamedPaths {
     let checkout = &subject.place.checkout;
     let below = subject.place.folder.strip_prefix(checkout).unwrap_or(Path::new(""));
@@ -307,7 +308,7 @@ fn named_in(subject: &Loop, run: &str) -> NamedPaths {
     })
 }
 
-/// The scripts that `setup` runs; a list of what it installs is work.
+/// The scripts that `setup` runs; a list of packages to install is work.
 fn setup_scripts(subject: &Loop) -> BTreeSet<String> {
     let setup = subject.contract.trial.setup.as_deref().unwrap_or_default();
     let mut scripts = named_in(subject, setup).run;
@@ -315,7 +316,8 @@ fn setup_scripts(subject: &Loop) -> BTreeSet<String> {
     scripts
 }
 
-/// What the commands of the checks and `setup` name in the working tree; links are followed.
+/// The paths in the working tree that the commands of the checks and `setup` name; links are
+/// followed.
 fn named_by(subject: &Loop) -> NamedPaths {
     let checkout = &subject.place.checkout;
     let mut named = NamedPaths { run: setup_scripts(subject), ..NamedPaths::default() };
@@ -333,7 +335,7 @@ fn named_by(subject: &Loop) -> NamedPaths {
     named
 }
 
-/// The path in the checkout to which a link leads; `None` for any other file.
+/// The path in the checkout that a link points to; `None` for any other file.
 fn link_target(checkout: &Path, path: &str) -> Option<String> {
     let real = disk::real_path(&checkout.join(path)).ok()?;
     let real = real.strip_prefix(disk::real_path(checkout).ok()?).ok()?.to_str()?.to_owned();
@@ -357,8 +359,8 @@ fn loaded_by_settings(checkout: &Path, named: &NamedPaths) -> BTreeSet<String> {
     loaded
 }
 
-/// A hash of a file's content, of its size and time where it is large, of the tests in a folder, or
-/// "gone".
+/// A hash of a file's content, of a large file's size and time, or of the tests in a folder; "gone"
+/// for a missing one.
 fn hash_of(checkout: &Path, path: &str) -> String {
     let file = checkout.join(path);
     match disk::read(&file, HASHED_BYTES) {
@@ -411,9 +413,9 @@ fn installed_programs(subject: &Loop) -> Vec<String> {
     installed
 }
 
-/// The repositories inside, and the links with the name of a test that lead out of the checkout;
-/// what other such links lead to is added to the `tests`. `entries` are the mode and the path of
-/// everything in the snapshot.
+/// The repositories inside, and the links that have the name of a test and lead out of the
+/// checkout; what other such links lead to is added to the `tests`. `entries` are the mode and the
+/// path of everything in the snapshot.
 fn linked_files(
     checkout: &Path,
     entries: &[(String, String)],
@@ -437,7 +439,7 @@ fn linked_files(
     outside
 }
 
-/// The ignored files that Python obeys before any test, or in place of a source: modules that it
+/// The ignored files that Python executes before any test, or in place of a source: modules that it
 /// loads at its start, and compiled files that it does not compare with their source.
 fn files_read_by_python(checkout: &Path, ignored: &[String]) -> Vec<String> {
     let folders = ignored.iter().filter(|path| path.ends_with('/')).cloned();
@@ -457,13 +459,13 @@ fn files_read_by_python(checkout: &Path, ignored: &[String]) -> Vec<String> {
     executed
 }
 
-/// The paths of what is in a folder, whose path ends with `/`.
+/// The paths of everything in a folder, whose path ends with `/`.
 fn list_below(checkout: &Path, folder: &str) -> Vec<String> {
     let names = disk::names(&checkout.join(folder), FOLDER_NAMES_MAX).into_iter();
     names.map(|name| format!("{folder}{name}")).collect()
 }
 
-/// Whether Python takes a compiled file without a look at its source.
+/// Whether Python uses a compiled file without checking its source.
 fn is_unchecked(file: &Path) -> bool {
     let mut header = [0; 8];
     let file = disk::open_file(file).ok().flatten();

@@ -1,6 +1,6 @@
-//! Runs checks of a finished job in a scratch folder: on the final tree, with the work taken away,
-//! and on the tree as the loop found it, where none ran there before iteration 1. It judges
-//! nothing, and never touches the working tree of the user.
+//! Runs the checks of a finished job in a scratch folder: on the final tree, without the work, and
+//! on the tree as the loop found it if none ran there before iteration 1. It judges nothing, and
+//! never touches the user's working tree.
 
 use super::test_changes;
 use crate::drive::checks::scratch::{ScratchFolder, ScratchTerms};
@@ -46,8 +46,8 @@ fn try_work(terms: ScratchTerms<'_>) -> Result<WithoutWork, String> {
     Ok(judge_without_work(&runs, &mixed, scratch.is_linked()))
 }
 
-/// The files of work that a loop changed, without those that were ignored when it began: first
-/// those that can be taken away, then those that stay because tests in them changed as well.
+/// The changed files of work, without those that were ignored when the loop began: first those that
+/// can be removed, then those that stay because tests in them changed as well.
 fn try_checks(
     snapshots: &Snapshots,
     subject: &Loop,
@@ -89,7 +89,7 @@ pub fn remember_as_found(
     (known.first, known.as_found) = (found, true);
 }
 
-/// The tests of a check on the tree as the loop found it.
+/// Runs a check on the tree as the loop found it and returns its tests.
 fn run_as_found(
     terms: ScratchTerms<'_>,
     check: &Check,
@@ -108,14 +108,14 @@ fn run_as_found(
     Ok(tests_of(scratch.run_check(check)?))
 }
 
-/// The tests of a run that finished.
+/// The tests of a run, if it finished.
 fn tests_of(result: CheckResult) -> Option<TestRun> {
     let is_whole = matches!(result.verdict, Verdict::Passed | Verdict::Failed);
     result.test_run.filter(|run| is_whole && run.ran_any())
 }
 
 /// Whether a check fails twice on the tree as the loop found it, and passes on what the agent left
-/// in the same folder. If all pass at the first run, nothing else runs.
+/// in the same folder. If all pass in the first run, nothing else runs.
 pub fn look_as_found(terms: ScratchTerms<'_>) -> BaselineResult {
     run_tried(terms)
         .map_or_else(BaselineResult::Unknown, |tried| BaselineResult::judge_checks(&tried))
@@ -149,7 +149,7 @@ fn run_tried(terms: ScratchTerms<'_>) -> Result<Vec<TriedCheck>, String> {
 }
 
 /// The scratch folder, and the two trees that are compared in it: as the loop found it, and as the
-/// agent left it. What was ignored when the loop began is in neither.
+/// agent left it. Neither contains what was ignored when the loop began.
 fn scratch_trees(terms: ScratchTerms<'_>) -> Result<(ScratchFolder<'_>, String, String), String> {
     let (found, now) = terms.both_trees()?;
     let subject = terms.subject;

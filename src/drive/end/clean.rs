@@ -1,5 +1,5 @@
-//! Removes the records of loops that are over. A loop that is live, or whose end is still being
-//! written, is never touched; one that its open client could resume only when it is named.
+//! Removes the records of ended loops. A loop that is live, or whose end is still being written, is
+//! never touched; a loop that its open client could resume is removed only if it is named.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,8 +16,8 @@ use world::clock;
 use world::git::snapshots::{Snapshots, count_bytes, forget_unnamed};
 use world::store::{self, Home, removal};
 
-/// The loops that ended longer ago than this, and how many others did that an open client could
-/// still resume.
+/// The loops that ended longer ago than this, and the number of further such loops that an open
+/// client could still resume.
 pub fn ended_before(loops: Vec<Loop>, age: Duration) -> (Vec<Loop>, usize) {
     let age = chrono::TimeDelta::from_std(age).unwrap_or(chrono::TimeDelta::MAX);
     let ended = loops.into_iter().filter(|record| {
@@ -29,26 +29,27 @@ pub fn ended_before(loops: Vec<Loop>, age: Duration) -> (Vec<Loop>, usize) {
     (loops, kept.len())
 }
 
-/// Whether its process may still do something with the loop: an open client can resume one that is
-/// neither completed nor cancelled, and a crew that is there has not finished its last steps.
+/// Whether its process may still do something with the loop: an open client can resume a loop that
+/// is neither completed nor cancelled, and a running crew has not finished its last steps.
 fn is_in_reach(record: &Loop) -> bool {
     let is_settled = matches!(record.outcome(), Some(Outcome::Completed | Outcome::Cancelled));
     let is_alive = owner_life(record.state.owner()) == Life::Alive;
     is_alive && (!is_settled || record.driver() == Driver::Process)
 }
 
-/// What became of records that were to be removed.
+/// The result of removing records.
 #[derive(Debug, Default)]
 pub struct Cleaned {
     pub removed: u64,
-    /// In bytes.
+    /// The freed bytes.
     pub freed: u64,
-    /// Why the others stay.
+    /// Why the other records stay.
     pub refused: Vec<Error>,
 }
 
-/// Removes the records of loops that are over, with their logs, their snapshots and what points to
-/// them. One that was resumed, is busy or cannot be removed stays and stops no other.
+/// Removes the records of ended loops, with their logs, their snapshots and the pointers to them. A
+/// loop that was resumed, is busy or cannot be removed stays, and does not keep the others from
+/// being removed.
 pub fn remove_loops(home: &Home, loops: &[Loop]) -> Cleaned {
     let mut cleaned = Cleaned::default();
     let mut trees: BTreeMap<&Path, Vec<&Loop>> = BTreeMap::new();

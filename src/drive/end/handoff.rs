@@ -1,5 +1,5 @@
 //! Handoffs: a page with every fact crew has. In the middle of a loop it also has the message of
-//! whoever hands over.
+//! its author.
 
 use std::io;
 use std::path::PathBuf;
@@ -50,9 +50,9 @@ pub fn write_handoff(
     Ok(page)
 }
 
-/// The page a new owner reads about a loop that did not end: made now, unless one was written since
-/// its last iteration and the tree is still what it says. Best effort: `None` where there is
-/// nothing to write or it cannot be written.
+/// The page a new owner reads about a loop that did not end: written now, unless one was written
+/// since the last iteration and still describes the tree. Best effort: `None` if there is nothing
+/// to write or it cannot be written.
 pub fn for_the_next(home: &Home, record: &Loop) -> Option<PathBuf> {
     match next_page(home, record)? {
         ((page, _), false) => Some(page),
@@ -68,7 +68,7 @@ pub fn text_for_the_next(home: &Home, record: &Loop) -> Option<(PathBuf, String)
     next_page(home, record).map(|(page, _)| page).or_else(|| view::newest_handoff(record))
 }
 
-/// The page that the next owner reads, and whether it is to be written.
+/// The page that the next owner reads, and whether it has to be written.
 fn next_page(home: &Home, record: &Loop) -> Option<((PathBuf, String), bool)> {
     let is_moved = tree::has_moved(home, record);
     if !record.is_live() && !is_moved {
@@ -94,8 +94,8 @@ fn next_page(home: &Home, record: &Loop) -> Option<((PathBuf, String), bool)> {
     Some(((file, new_text(record, &page, words, kind, now)), true))
 }
 
-/// Writes the page for the next process of a run. Best effort: `None` where it cannot be written;
-/// the prompt has the last iteration's evidence in any case.
+/// Writes the page for the next process of a run. Best effort: `None` if it cannot be written; the
+/// prompt has the last iteration's evidence in any case.
 pub fn hand_on(home: &Home, record: &Loop, kind: &str) -> Option<PathBuf> {
     let page = page::read_page(home, record);
     let (file, _) = put_page(record, &page, "", kind, clock::now().wall).ok()?;
@@ -105,7 +105,7 @@ pub fn hand_on(home: &Home, record: &Loop, kind: &str) -> Option<PathBuf> {
     Some(file)
 }
 
-/// Writes a page of that type. Returns its file and its text.
+/// Writes a page of this type. Returns its file and its text.
 pub(super) fn put_page(
     record: &Loop,
     page: &Page,

@@ -1,5 +1,6 @@
-//! Looks for a better proof of a loop that nothing drives: by hand, or after the end of a session
-//! whose checks take long. The result goes into the record; it never changes how the loop ended.
+//! Searches for a better proof of a loop that nothing drives: by hand, or after the end of a
+//! session whose checks take long. The result goes into the record; it never changes how the loop
+//! ended.
 
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use world::git::snapshots::Snapshots;
 use world::process::{Call, Stop};
 use world::store::{self, Home, view};
 
-/// How long the process in the background waits for the record to name it.
+/// How long the background process waits for the record to name it.
 const NAMED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Tries the work of a loop as it was at the end of its last iteration. The checks get the
@@ -80,8 +81,9 @@ pub fn prove_by_hand(
     Ok((trial, update_proof(home, id, &runs)?))
 }
 
-/// Starts a process that looks for the proof of a loop, if it is completed, and names it in the
-/// record. It outlives the client. Without one the proof stays as it is, and the journal says why.
+/// Starts a process that searches for the proof of a completed loop, and names it in the record. It
+/// outlives the client. If it cannot be started, the proof stays as it is, and the journal has the
+/// reason.
 pub fn start_in_background(home: &Home, id: &LoopId) {
     let Ok(record) = store::load(home, id) else { return };
     if record.outcome() != Some(Outcome::Completed) {
@@ -106,7 +108,7 @@ fn start_prover(home: &Home, record: &Loop) -> Result<()> {
     )
 }
 
-/// The loop that this process was started for, once the record says so.
+/// The loop for which this process was started, once the record names this process.
 pub fn find_own_proof(home: &Home, id: &LoopId) -> Result<Option<Loop>> {
     let record = store::load(home, id)?;
     if record.is_live() {
@@ -121,7 +123,7 @@ pub fn find_own_proof(home: &Home, id: &LoopId) -> Result<Option<Loop>> {
     }))
 }
 
-/// Looks for the proof of an ended session, and updates the record.
+/// Searches for the proof of an ended session, and updates the record.
 pub fn prove_in_background(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<()> {
     let last = last_snapshot(home, record);
     let terms = proof_terms(home, record, last.as_deref(), stop);
@@ -137,8 +139,8 @@ pub fn prove_in_background(home: &Home, record: &Loop, stop: Stop<'_>) -> Result
     Ok(())
 }
 
-/// Runs the checks on the tree as found, where only a failure there can make more than `passing` of
-/// the proof.
+/// Runs the checks on the tree as found, if only a failure there can raise the proof above
+/// `passing`.
 fn look_back(terms: ScratchTerms<'_>, trial: Option<&WithoutWork>) -> Option<BaselineResult> {
     let record = terms.subject;
     let proof = record.state.end().ending().as_ref().and_then(|ending| ending.proof);
@@ -147,13 +149,13 @@ fn look_back(terms: ScratchTerms<'_>, trial: Option<&WithoutWork>) -> Option<Bas
     if is_open && !is_proven { Some(look_as_found(terms)) } else { None }
 }
 
-/// The snapshot of what the last iteration left.
+/// The snapshot that the last iteration left.
 pub fn last_snapshot(home: &Home, record: &Loop) -> Option<String> {
     let last = Snapshots::of(home, record).at_the_end_of(&record.id, u32::MAX);
     last.map(|(_, commit)| commit)
 }
 
-/// The terms of all runs, with one limit from now on.
+/// The terms of all runs, with one limit that starts now.
 pub fn proof_terms<'a>(
     home: &'a Home,
     subject: &'a Loop,
@@ -164,8 +166,8 @@ pub fn proof_terms<'a>(
     ScratchTerms { home, subject, now, latest: None, shared: None, stop }.beginning_now(took)
 }
 
-/// Puts what the runs showed into the record of a completed loop, and returns its proof; `None` for
-/// any other.
+/// Records the results of the runs of a completed loop, and returns its proof; `None` for any other
+/// loop.
 fn update_proof(home: &Home, id: &LoopId, runs: &ProofRuns) -> Result<Option<Proof>> {
     let record = store::load(home, id)?;
     let Some(proof) = end_after_runs(&record, runs).and_then(|ending| ending.proof) else {

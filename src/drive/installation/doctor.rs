@@ -46,7 +46,7 @@ const FILES_MAX: usize = 100_000;
 const TEXT_BYTES: u64 = 4 << 20;
 /// Seconds that the checks may take, unless three times what they took before is longer.
 const WITHIN_S: u64 = 60;
-/// The maximum number of ignored paths named.
+/// The maximum number of ignored paths that are named.
 const LACKS_MAX: usize = 5;
 
 /// Examines this machine as seen from `here`.
@@ -83,7 +83,7 @@ pub fn examine_machine(home: &Home, here: &Path, named: Option<&Path>) -> Examin
     }
 }
 
-/// The files that pin the home for hooks, one for each plugin of crew's, and those homes.
+/// The files that pin the home for hooks, one for each of crew's plugins, with those homes.
 fn settled_homes() -> Vec<(PathBuf, PathBuf)> {
     let mut settled = Vec::new();
     if let Some(data) = config_folder(env::path).map(|folder| folder.join(PLUGINS_DATA)) {
@@ -108,8 +108,8 @@ fn check_home(home: &Home, settled: &[(PathBuf, PathBuf)], found: &mut Findings)
     }
 }
 
-/// Whether a home can be used. One that does not exist is made by the first start, if its folder
-/// can be made.
+/// Whether a home can be used. A missing one is created by the first start, if its folder can be
+/// created.
 fn try_home(root: &Path) -> std::io::Result<()> {
     if disk::exists(root) {
         let probe = root.join(format!(".doctor-{}", env::random_number()));
@@ -120,7 +120,7 @@ fn try_home(root: &Path) -> std::io::Result<()> {
     tree::remove_scratch_folder(&disk::make_scratch_folder(above, env::random_number())?)
 }
 
-/// Looks for more than one program called `crew` on `PATH`.
+/// Searches for more than one program called `crew` on `PATH`.
 fn check_path(found: &mut Findings) {
     let mut seen = Vec::new();
     let mut crews = client::on_path(NAME);
@@ -137,8 +137,8 @@ fn check_path(found: &mut Findings) {
     }
 }
 
-/// Looks for records that cannot be read, loops without an owner, and loops of live sessions whose
-/// client has lost crew's plugin.
+/// Searches for records that cannot be read, loops without an owner, and loops of live sessions
+/// whose client has lost crew's plugin.
 fn check_loops(home: &Home, lacks_crew: bool, found: &mut Findings) {
     for id in store::list_ids(home) {
         let record = match store::load(home, &id) {
@@ -240,7 +240,7 @@ fn try_scratch_folder(home: &Home, here: &Path, found: &mut Findings) {
     found.add("scratch-folder", &context! { why, lacks => join_first_names(&lacks, LACKS_MAX) });
 }
 
-/// The first check that fails there, and what git ignores here and the folder does not have.
+/// The first check that fails there, and the ignored paths that the folder lacks.
 fn try_checks(
     terms: ScratchTerms<'_>,
     record: &Loop,
@@ -295,7 +295,7 @@ impl Findings {
         self.0.push(Finding { code, severity: *severity, what, fix });
     }
 
-    /// Adds the faults of settings, a line each, in place of which there is nothing.
+    /// Adds the faults of settings, one a line, and returns empty settings in their place.
     fn add_unreadable<T: Default>(&mut self, faults: &str, hint: &str) -> T {
         for fault in faults.lines() {
             self.add("settings-unreadable", &context! { fault, hint });
@@ -303,7 +303,7 @@ impl Findings {
         T::default()
     }
 
-    /// Adds those that others found.
+    /// Adds findings from elsewhere.
     pub fn extend(&mut self, found: impl IntoIterator<Item = Finding>) {
         self.0.extend(found);
     }
@@ -318,7 +318,7 @@ impl Findings {
 // What keeps the hooks of the client's sessions from running: the client itself, its settings, the
 // plugin it has, and the folder and the program behind that.
 
-/// What is known of the client.
+/// What is known about the client.
 struct SeenClient {
     /// Its name, version and program, or why there is none.
     line: String,
@@ -373,7 +373,7 @@ fn examine_client(
     SeenClient { line, version, folder, lacks_crew }
 }
 
-/// The client's program and its version, if it answers; else a word for that.
+/// The client's program and its version, if it answers; otherwise a word for the failure.
 fn check_client(
     here: &Path,
     named: Option<&Path>,
@@ -479,7 +479,7 @@ fn check_program(folder: &Path, here: &Path, found: &mut Findings) {
     }
 }
 
-/// The client's settings files that can be read and apply here.
+/// The readable settings files of the client that apply here.
 fn read_client_settings(here: &Path) -> Vec<ClientSettings> {
     let mut folders = vec![here.to_owned()];
     folders.extend(git::find_top(here).filter(|top| top != here));

@@ -1,4 +1,4 @@
-//! Installs the plugin for a person, and undoes exactly that. The plugin's folder is written
+//! Installs the plugin for the user, and undoes exactly that. The plugin's folder is written
 //! completely beside its place and then exchanged with the existing one; a folder with any file
 //! that crew does not write (a checkout, a person's notes) is never touched. Everything in the
 //! client's own files is done by the client's own commands, except its status line, an entry in the
@@ -25,14 +25,14 @@ use world::files::disk::{self, Durability};
 use world::files::tree;
 use world::{client, env};
 
-/// The error where nothing says in which home to write.
+/// The error if nothing determines the home to write to.
 pub fn no_home() -> Failure {
     Failure::new("HOME is not set", "set HOME to a folder")
 }
 
 /// The largest settings file that is read.
 const SETTINGS_BYTES: u64 = 4 << 20;
-/// More files than the plugin folder of any crew version has.
+/// A bound greater than the number of files in the plugin folder of any crew version.
 const FILES_MAX: usize = 1000;
 /// The largest manifest that is read.
 const MANIFEST_BYTES: u64 = 64 << 10;
@@ -56,7 +56,7 @@ impl InstallScope {
     }
 }
 
-/// Writes the plugin's folder and registers it for this person.
+/// Writes the plugin's folder and registers it for this user.
 pub fn install_plugin(scope: InstallScope, named: Option<&Path>) -> Result<WrittenPlugin> {
     let laid = write_plugin()?;
     let from = laid.folder.display().to_string();
@@ -115,19 +115,19 @@ fn public_address(address: &str) -> Result<String> {
     Ok(if is_git { whole.to_owned() } else { format!("{whole}.git") })
 }
 
-/// What uninstalling did.
+/// The result of an uninstall.
 #[derive(Debug)]
 pub struct Removed {
     pub folder: PathBuf,
     /// Whether the folder existed.
     pub was_there: bool,
-    /// Whether the client had it; `None` without a client to ask.
+    /// Whether the plugin was registered with the client; `None` without a client.
     pub was_registered: Option<bool>,
     /// The repositories whose own settings still name the plugin.
     pub shared: Vec<PathBuf>,
 }
 
-/// Undoes `install`, in every folder it was done for.
+/// Undoes `install`, in every folder for which it was run.
 pub fn uninstall_plugin(named: Option<&Path>) -> Result<Removed> {
     let folder = plugin_folder()?;
     let done = format!("{} is removed; a client that had it still names it", folder.display());
@@ -190,8 +190,8 @@ struct Client {
 }
 
 impl Client {
-    /// The client that is to run these commands. If there is none, the error reports what is done,
-    /// and names the commands.
+    /// The client that has to run these commands. If there is none, the error reports what has been
+    /// done, and names the commands.
     fn find_client(named: Option<&Path>, done: &str, commands: &[Vec<&str>]) -> Result<Self> {
         let program = client::find_program(named, PRODUCT.program).ok_or_else(|| {
             let lines = commands.iter().map(|words| {
@@ -211,7 +211,7 @@ impl Client {
         commands.iter().try_for_each(|words| client::run_change(&self.program, words, &self.here))
     }
 
-    /// The folder that the client has crew's marketplace from, if it is one.
+    /// The folder from which the client loads crew's marketplace, if it is a folder.
     fn marketplace_folder(&self) -> Result<Option<PathBuf>> {
         let words = ["plugin", "marketplace", "list", "--json"];
         let said = client::read_output(&self.program, &words, &self.here)?;
@@ -227,13 +227,13 @@ fn plugin_folder() -> Result<PathBuf> {
     Ok(data.join("crew/plugin"))
 }
 
-/// A plugin's folder that was written.
+/// A plugin folder that was written.
 #[derive(Debug)]
 pub struct WrittenPlugin {
     pub folder: PathBuf,
     /// The program its links point to.
     pub program: PathBuf,
-    /// The version of the plugin that was there before.
+    /// The version of the plugin that it replaced.
     pub replaced: Option<String>,
 }
 
@@ -265,8 +265,8 @@ fn write_folder(folder: &Path, program: &Path) -> io::Result<()> {
     PROGRAMS.iter().try_for_each(|path| tree::link_or_copy(program, &folder.join(path)))
 }
 
-/// What the links point to: this binary's name on `PATH`, which survives when a package manager
-/// puts a newer binary there; else the binary itself.
+/// The target of the links: this binary's name on `PATH`, which survives when a package manager
+/// puts a newer binary there; otherwise the binary itself.
 fn plugin_program(folder: &Path) -> Result<PathBuf> {
     let this = env::program_path().and_then(|this| disk::real_path(&this));
     let this = this.context("cannot find out where this crew is installed")?;
@@ -321,8 +321,8 @@ fn remove_folder() -> Result<bool> {
     Ok(there)
 }
 
-/// The person's settings file, its text (a missing one is empty), and the command that crew's entry
-/// names: the plugin's own link, so that it is known again. A link to the file is followed.
+/// The user's settings file, its text (empty if it is missing), and the command in crew's entry:
+/// the plugin's own link, so that the entry is recognised later. A link to the file is followed.
 fn read_user_settings() -> Result<(PathBuf, String, String)> {
     let folder = config_folder(env::path).ok_or_else(no_home)?;
     let file = folder.join("settings.json");
@@ -332,12 +332,12 @@ fn read_user_settings() -> Result<(PathBuf, String, String)> {
     Ok((file, text, format!("{} status --line", shell_word(&program))))
 }
 
-/// What became of the entry of the status line.
+/// What happened to the entry of the status line.
 #[derive(Debug)]
 pub enum LineEntry {
     /// It is in this file.
     Written(PathBuf),
-    /// The person has another status line, which stays; why, and how to have both.
+    /// The user has another status line, which stays; why, and how to have both.
     Left(Failure),
 }
 
@@ -370,7 +370,7 @@ pub fn add_line(try_only: bool) -> Result<LineEntry> {
     Ok(LineEntry::Written(file))
 }
 
-/// Removes the entry of the status line. Returns the file it was in, if it was.
+/// Removes the entry of the status line. Returns the file that contained it, if there was one.
 pub fn remove_line() -> Result<Option<PathBuf>> {
     let (file, text, command) = read_user_settings()?;
     let Some(text) = without_line(&text, &command) else { return Ok(None) };
@@ -388,7 +388,7 @@ fn replace_file(file: &Path, text: &str) -> io::Result<()> {
 
 // Updating the plugin does not update the binary behind its hooks, and neither does the other.
 
-/// A plugin whose version differs from this binary's.
+/// A plugin whose version differs from that of this binary.
 #[derive(Debug)]
 pub struct Skew {
     /// The plugin's version.

@@ -30,7 +30,7 @@ pub fn plugin_files() -> Vec<(&'static str, String)> {
     copied.chain([(HOOKS, hooks_file(REPOSITORY_HOOKS))]).collect()
 }
 
-/// Whether a path is one that this crew, an older one or a newer one writes.
+/// Whether some version of crew writes this path.
 pub fn is_plugin_file(path: &Path) -> bool {
     let is_command = path.parent() == Some(Path::new("commands"))
         && path.extension().is_some_and(|ending| ending == "md");

@@ -1,4 +1,4 @@
-//! The files that `crew install` may put into a person's home for their shell: completions and
+//! The files that `crew install` may put into the user's home for their shell: completions and
 //! manual pages. Each file has a mark. A file without it is not crew's, and is neither replaced nor
 //! removed. The completions ask the crew program that is installed at the first Tab, so they fit
 //! each later version. No shell configuration file is changed.
@@ -14,14 +14,14 @@ use crate::drive::installation::install::no_home;
 use world::env;
 use world::files::disk::{self, Durability};
 
-/// What marks a file as crew's own.
+/// The text that marks a file as crew's own.
 const MARK: &str = "written by crew install, removed by crew uninstall";
 /// The largest file that is searched for the mark.
 const FILE_BYTES: u64 = 1 << 20;
-/// More manual pages than a person's own folder has.
+/// A bound greater than the number of manual pages in a user's own folder.
 const PAGES_MAX: usize = 100_000;
 
-/// The completions of bash, zsh and fish, and the folder of a person's own manual pages.
+/// The completions of bash, zsh and fish, and the folder of the user's own manual pages.
 fn shell_folders() -> Option<[PathBuf; 4]> {
     let data = env::find_folder("XDG_DATA_HOME", ".local/share")?;
     let fish = env::find_folder("XDG_CONFIG_HOME", ".config")?.join("fish/completions/crew.fish");
@@ -47,7 +47,7 @@ pub fn manual_page(command: Command) -> Man {
 }
 
 /// Places the completions of a shell, and the manual pages of these commands. Returns the files
-/// that exist now, and other people's files that are in their places.
+/// that exist now, and the files that others have put in their places.
 pub fn place_files(shell: &str, commands: Vec<Command>) -> Result<[Vec<PathBuf>; 2]> {
     let [bash, zsh, fish, man] = shell_folders().ok_or_else(no_home)?;
     let mut all = match shell {

@@ -1,6 +1,6 @@
 //! Finds out with one small job whether a cluster could run a fleet of the current repository. On
-//! the node crew examines itself: it starts no agent, talks to no model, and of a key it finds out
-//! only that there is one. The job changes nothing but a ref of the remote, which is deleted again.
+//! the node, crew examines itself: it starts no agent, contacts no model, and only checks whether a
+//! key exists. The job changes nothing but a ref of the remote, which is deleted again.
 
 use std::path::Path;
 use std::time::Duration;
@@ -29,7 +29,7 @@ use world::process::{Call, ExitCause, FinishedProcess, Stop};
 use world::store::Home;
 use world::{env, host};
 
-/// The longest that a connection to the agent's service may take.
+/// The longest time that a connection to the agent's service may take.
 const CONNECTS: Duration = Duration::from_secs(10);
 /// The variable in which Slurm names the node.
 const NODE: &str = "SLURMD_NODENAME";
@@ -97,7 +97,7 @@ fn is_secret(url: &str) -> bool {
     url.starts_with("http") && without_secrets(url) != url
 }
 
-/// The report in a line of output, among whatever a site prints beside it.
+/// The report in a line of output, among the lines that a site prints.
 fn read_report(line: &str) -> Option<NodeReport> {
     let report: NodeReport = serde_json::from_slice(line.trim().as_bytes()).ok()?;
     (!report.node.is_empty() && !report.version.is_empty()).then_some(report)
@@ -114,7 +114,7 @@ fn find_agent(home: &Home, here: &Path, named: Option<&str>) -> Result<Agent> {
     agent::resolve_agent(&merge_layers(&layers, None).map_err(Error::msg)?, None)
 }
 
-/// Looks on this node for what a job with this agent and this remote needs.
+/// Checks on this node what a job with this agent and this remote needs.
 pub fn report_node(
     home: &Home,
     here: &Path,
@@ -213,11 +213,12 @@ fn try_service(
 // The environment reaches a job as sbatch and srun export it by default; no secret is ever a word
 // of a command, because every user of a machine sees those.
 
-/// The longest that a place in the cluster and the run itself may take together.
+/// The longest time that the wait for a place in the cluster and the run itself may take together.
 pub const STEP_WITHIN: Duration = Duration::from_secs(10 * 60);
 /// The maximum number of characters kept of a failed command's last line.
 const CAUSE_CHARS: usize = 300;
-/// sbatch reads what a site wants of each job from SBATCH_*, and srun reads the same from SLURM_*.
+/// A prefix for a command with the same terms as a job: sbatch reads a site's terms from SBATCH_*,
+/// and srun reads the same from SLURM_*.
 const SAME_TERMS: &str = "for term in ACCOUNT CONSTRAINT PARTITION QOS RESERVATION; do \
     eval \"[ -z \\\"\\$SBATCH_$term\\\" ] || export SLURM_$term=\\\"\\$SBATCH_$term\\\"\"; done; ";
 
@@ -247,15 +248,15 @@ fn finish_call(call: Call<'_>, host: Option<&str>, stop: Stop<'_>) -> Result<Fin
     call.run(stop).with_context(|| format!("cannot start {shell}"))
 }
 
-/// The words that run a command of the shell here, or on a login node. There it needs a login
-/// shell: sites put Slurm's commands, and people crew, on the PATH of that one only.
+/// The words that run a shell command here or on a login node. A login node needs a login shell:
+/// only its PATH has Slurm's commands, and usually crew.
 fn shell_words(host: Option<&str>, command: &str) -> Vec<String> {
     let Some(host) = host else { return ["sh", "-c", command].map(str::to_owned).into() };
     let remote = format!("exec bash -lc {}", quote_word(command));
     ["ssh", "-o", "BatchMode=yes", "--", host, &remote].map(str::to_owned).into()
 }
 
-/// Why a command failed, in the last line of what it printed.
+/// The reason of a failed command: the last line that it printed.
 fn last_words(ended: &FinishedProcess) -> String {
     let text = ended.text();
     // srun ends with how its task ended; the cause is the line before.
@@ -283,8 +284,8 @@ fn hint_after(cause: ExitCause, host: Option<&str>) -> String {
 }
 
 /// Runs crew with these words, which every user sees, on a node, and returns the last report in its
-/// output. `crew` is a path on the nodes, or a name on the PATH of the login shell. It begins in
-/// `folder` where Slurm's commands are here and the node has that.
+/// output. `crew` is a path on the nodes, or a name on the PATH of the login shell. It starts in
+/// `folder` if Slurm's commands are here and the node has that folder.
 fn report_from_node(
     host: Option<&str>,
     crew: &Path,

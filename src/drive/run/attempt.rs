@@ -1,5 +1,5 @@
-//! One agent at work: its prompt and command line, and its process from its start to its end.
-//! Reports the facts; nothing here judges them.
+//! One agent at work: its prompt and command line, and its process from start to end. It reports
+//! facts and judges nothing.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -25,7 +25,7 @@ use world::logs;
 use world::process::{CLOSED, Call, ExitCause, FinishedAgent, StopRequest, Stream, Watch};
 use world::store::{Home, journal, view};
 
-/// The largest file with what an agent used that is read, in bytes.
+/// The largest usage file of an agent that is read, in bytes.
 const USAGE_FILE_MAX: u64 = 1 << 20;
 
 impl AgentRunner for ThisMachine<'_> {
@@ -107,13 +107,12 @@ impl AgentRunner for ThisMachine<'_> {
     }
 }
 
-/// Where this iteration's agent leaves what it used.
+/// The file in which this iteration's agent leaves its usage.
 fn usage_file(home: &Home, record: &Loop) -> PathBuf {
     logs::usage_file(home, &record.id, record.iteration())
 }
 
-/// What the agent left there, which is then deleted: a repeated iteration must not count it
-/// again.
+/// Reads and deletes the usage that the agent left: a repeated iteration must not count it again.
 fn take_usage(home: &Home, record: &Loop) -> Option<String> {
     let path = usage_file(home, record);
     let text = disk::read_text(&path, USAGE_FILE_MAX).ok().flatten();
@@ -121,7 +120,7 @@ fn take_usage(home: &Home, record: &Loop) -> Option<String> {
     text
 }
 
-/// Reports how the agent ended, where a person should know and no judgement depends on it.
+/// Reports how the agent ended, if the user should know and no judgement depends on it.
 fn report_end(ledger: &Ledger<'_>, ended: &FinishedAgent) {
     // Without a record there is no log, which was already reported.
     if let (Some(error), false) = (ended.log_error(), ledger.is_behind()) {
@@ -178,7 +177,7 @@ fn classify_run(
     IterationRun { seen: AgentFacts { claim, agent, ..AgentFacts::default() }, usage }
 }
 
-// Reads an agent at work, and ends it on a signal of the person at the keyboard, a cancel, a pause
+// Reads an agent at work, and ends it on a signal of the user at the keyboard, a cancel, a pause
 // that must take effect at once, or once it only waits for the model's service: crew can do that
 // without a process. It does not judge the agent.
 
@@ -189,21 +188,21 @@ struct Watcher<'a, 'l> {
     was_reported: bool,
     time: Watched,
     wait: Option<Waiting>,
-    /// What it reported when it had only waited for long enough.
+    /// The report of an agent that had only waited for long enough.
     had_waited: Option<Report>,
 }
 
-/// The agent waits for the service.
+/// A wait of the agent for the service.
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
     wait: ServiceWait,
-    /// When it reported that first, and when last.
+    /// The time of its first and of its last report of the wait.
     since: Duration,
     last: Duration,
 }
 
 impl Watcher<'_, '_> {
-    /// Notes whether the agent waits, as its last line said.
+    /// Notes whether the agent waits, according to its last line.
     fn note_a_wait(&mut self) {
         let (now, known) = (self.time.look(), self.wait);
         self.wait = self.reader.service_wait(clock::local_time()).map(|wait| {
@@ -214,7 +213,7 @@ impl Watcher<'_, '_> {
         });
     }
 
-    /// Whether the agent only waits, and has for long enough.
+    /// Whether the agent only waits, and has waited long enough.
     fn only_waits(&mut self) -> bool {
         let now = self.time.look();
         let is_enough = self.wait.is_some_and(|Waiting { wait, since, last }| {

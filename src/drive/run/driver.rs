@@ -1,4 +1,4 @@
-//! Drives a loop: carries out what `step.rs` decides, and gathers what it needs to know. Or hands
+//! Drives a loop: carries out what `step.rs` decides, and gathers the facts it needs. Can also hand
 //! the loop to a separate crew process, which outlives the terminal it was started from.
 
 use std::cell::RefCell;
@@ -36,9 +36,9 @@ use world::{clock, host, store};
 
 /// The time between two checks of signals and the clock in a sleep.
 const STEP: Duration = Duration::from_millis(100);
-/// Milliseconds between two looks for a request and at the rate window, which read files.
+/// Milliseconds between two checks of requests and of the rate window, which read files.
 const LOOK_MS: u64 = 500;
-/// Between two requests to be admitted: many runs may wait in a queue.
+/// The time between two requests to be admitted, because many runs may wait in a queue.
 const ASKS: RetryPolicy =
     RetryPolicy::growing(Duration::from_millis(10), Duration::from_millis(200));
 
@@ -80,12 +80,12 @@ pub fn drive_loop(
     Driver::new(ledger, actors, handoff).run_iterations()
 }
 
-/// Who acts for a run.
+/// The ports through which a run acts.
 struct Actors<'a> {
     checks: &'a dyn Checks,
     agents: &'a dyn AgentRunner,
     workspace: &'a mut dyn Workspace,
-    /// The gate of its fleet; `None` for a run that a person typed.
+    /// The gate of its fleet; `None` for a run that the user started.
     gate: Option<Box<dyn IterationGate + 'a>>,
 }
 
@@ -121,7 +121,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Reads what others did to the record, or records what only memory has at the end.
+    /// Reads changes that others made to the record, or at the end records what is only in memory.
     fn load_record(&mut self) -> Result<DriveEvent> {
         loop {
             if !self.ledger.reload() {
@@ -141,8 +141,8 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// The end as recorded: a boundary of this run wound the loop up, or the process that ended it
-    /// from outside did. `None` for a loop that is paused.
+    /// The recorded end: a boundary of this run ended the loop, or a process outside did. `None`
+    /// for a loop that is paused.
     fn end_run(&self) -> Option<Loop> {
         let record = &self.ledger.record;
         if record.state.status() == Status::Paused {
@@ -216,8 +216,8 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// The turns of the agents that are limited, up to the first that is not. Where a person asked
-    /// for the iteration, the first agent tries.
+    /// The turns of the agents that are limited, up to the first unlimited one. If the user
+    /// requested the iteration, the first agent tries.
     fn find_turns(&self, at: ChoicePoint) -> DriveEvent {
         let record = &self.ledger.record;
         let (mut limited, mut free) = (Vec::new(), None);
@@ -245,7 +245,7 @@ impl<'a> Driver<'a> {
         self.memory.met.iter().find(|met| met.account == *account && met.at > now).cloned()
     }
 
-    /// Waits at the gate until it answers, or a person asks for something else.
+    /// Waits at the gate until it answers, or a request arrives.
     fn ask_gate(&mut self) -> DriveEvent {
         let Some(gate) = &mut self.actors.gate else {
             return DriveEvent::Admitted(Admission::Granted);
@@ -309,7 +309,7 @@ impl<'a> Driver<'a> {
         DriveEvent::CalledOff(true)
     }
 
-    /// Whether the branch can be worked on, and nobody asks for something else.
+    /// Whether the branch can be worked on, and no request has arrived.
     fn rebase_branch(&mut self) -> bool {
         let Some(onto) = self.ledger.run_terms().git.rebase else { return true };
         self.actors.workspace.rebase(&mut self.ledger, &onto, self.actors.gate.as_deref())
@@ -372,13 +372,14 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// What a person asks for.
+/// The user's pending request.
 fn read_request(ledger: &Ledger<'_>) -> DriveEvent {
     let request = ledger.store.read_request(&ledger.record.id);
     DriveEvent::Asked(ledger.signals.first(), request)
 }
 
-/// Sleeps until then in short steps, so that a lid that opens after a reset continues at once.
+/// Sleeps until then in short steps, so that a laptop that is opened after a reset continues
+/// immediately.
 fn sleep_until(ledger: &Ledger<'_>, until: DateTime<Utc>, is_wait: bool) -> DriveEvent {
     let (clock, store, state) = (ledger.clock, ledger.store, &ledger.record.state);
     let is_after_a_crash =
@@ -423,8 +424,8 @@ fn report_iteration(ledger: &Ledger<'_>, began: &Loop, process: Option<&ProcessE
     });
 }
 
-/// A pause at once, and perhaps a cancel after it, was recorded by another process, while the agent
-/// or a check still ran here.
+/// Closes the tree after an immediate pause, and perhaps a cancel after it, that another process
+/// recorded while the agent or a check still ran here.
 fn close_if_at_rest(ledger: &Ledger<'_>, workspace: &dyn Workspace) {
     let Ok(found) = ledger.store.load(&ledger.record.id) else { return };
     let is_open = match found.state.status() {
@@ -437,8 +438,8 @@ fn close_if_at_rest(ledger: &Ledger<'_>, workspace: &dyn Workspace) {
     }
 }
 
-/// The user's messages are in the prompt of the iteration that begins: those queued, and those that
-/// the last boundary left.
+/// Marks the user's messages as part of the prompt of the iteration that begins: the queued ones,
+/// and those that the last boundary left.
 fn mark_as_delivered(ledger: &mut Ledger<'_>) {
     let state = &ledger.record.state;
     let count = state.exchange().messages().len();

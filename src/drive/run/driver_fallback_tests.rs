@@ -1,4 +1,4 @@
-//! Agents that take over from each other in a run in memory.
+//! Agents that replace each other in a run in memory.
 
 use super::twins::{Stage, claim, ends, limited, locked_out, outage, work};
 use engine::boundary::facts::ProcessEnd;

@@ -1,5 +1,5 @@
 //! A run in memory: twins of its ports, and the stage on which a test drives it. Time passes only
-//! where an agent works or the run sleeps, so that a wait of an hour takes no time.
+//! while an agent works or the run sleeps, so a wait of an hour takes no time.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -48,10 +48,10 @@ use world::store::{Home, StoreError};
 /// The seconds that an agent works unless a step says otherwise.
 const WORKS_S: u64 = 60;
 
-/// Something to do at a time, in milliseconds.
+/// An action, and the time in milliseconds at which it is run.
 type Plan = (u64, Box<dyn Fn()>);
 
-/// A clock that jumps over every sleep, and does what is planned for the time it passes.
+/// A clock that jumps over every sleep, and runs the actions that are planned for the skipped time.
 #[derive(Default)]
 pub struct JumpingClock {
     ms: Cell<u64>,
@@ -122,7 +122,7 @@ impl MemoryLoopStore {
         *self.request.borrow_mut() = Some(ControlRequest::Cancel { by: Actor::User, reason: None });
     }
 
-    /// Another loop is answered: nobody waits for the limit of this account any more.
+    /// Opens the window of this account, as the answer to another loop does.
     pub fn open_window(&self, name: &str) {
         let now = self.clock.now().wall;
         for window in self.windows.borrow_mut().iter_mut() {
@@ -255,7 +255,7 @@ impl LoopStore for MemoryLoopStore {
     }
 }
 
-/// A working tree that is always there, and of which nothing is committed.
+/// A working tree that always exists, and of which nothing is committed.
 pub struct MemoryWorkspace;
 
 impl Workspace for MemoryWorkspace {
@@ -282,11 +282,11 @@ impl Workspace for MemoryWorkspace {
     }
 }
 
-/// Checks that pass, and commands of the user that end as a test says.
+/// Checks that pass, and user commands that end as a test requires.
 pub struct ScriptedChecks {
     clock: Rc<JumpingClock>,
     work: Rc<Cell<u32>>,
-    /// Commands of the user that fail.
+    /// The user commands that fail.
     pub failing: RefCell<Vec<String>>,
     /// The commands that ran.
     pub reacted: RefCell<Vec<String>>,
@@ -323,14 +323,14 @@ impl Checks for ScriptedChecks {
     }
 }
 
-/// What an agent does at one call.
+/// The behaviour of an agent in one call.
 #[derive(Clone)]
 pub struct AgentStep {
     pub facts: AgentFacts,
-    /// Seconds.
+    /// The seconds for which it works.
     pub works_s: u64,
     changes: bool,
-    /// The seconds until the limit ends that it meets.
+    /// The seconds until the limit that it reaches ends.
     limit_s: Option<i64>,
 }
 
@@ -352,46 +352,46 @@ impl AgentStep {
     }
 }
 
-/// Changes a file and claims nothing.
+/// A step that changes a file and claims nothing.
 pub fn work() -> AgentStep {
     AgentStep::new(ProcessEnd::Exit(0), true)
 }
 
-/// Claims that all is done.
+/// A step that claims success.
 pub fn claim() -> AgentStep {
     let mut step = AgentStep::new(ProcessEnd::Exit(0), false);
     step.facts.claim = Claim::Success;
     step
 }
 
-/// Ends like this.
+/// A step that ends in this way.
 pub fn ends(process: ProcessEnd) -> AgentStep {
     AgentStep::new(process, false)
 }
 
-/// Meets a limit that ends so many seconds later.
+/// A step that reaches a limit which ends this many seconds later.
 pub fn limited(seconds: i64) -> AgentStep {
     AgentStep { limit_s: Some(seconds), ..AgentStep::new(ProcessEnd::Exit(1), false) }
 }
 
-/// Meets an outage of the service.
+/// A step that meets an outage of the service.
 pub fn outage() -> AgentStep {
     let message = "the service is away".to_owned();
     AgentStep::with_error(ApiError::Transient { message, reset: None, is_limit: false })
 }
 
-/// Meets an error that only a person can fix.
+/// A step that meets an error that only the user can fix.
 pub fn locked_out() -> AgentStep {
     let (cause, hint) = ("unauthorized".to_owned(), "log in again".to_owned());
     AgentStep::with_error(ApiError::Fatal { cause, hint })
 }
 
-/// Agents that do what a test says, one step a call; the last one repeats.
+/// Agents that take the steps of a test, one for each call; the last one repeats.
 pub struct ScriptedAgents {
     clock: Rc<JumpingClock>,
     work: Rc<Cell<u32>>,
     steps: RefCell<BTreeMap<String, Vec<AgentStep>>>,
-    /// Who was called, when, and with which page.
+    /// The called agents, each with the time and the page.
     pub calls: RefCell<Vec<(String, u64)>>,
     pub pages: RefCell<Vec<Option<String>>>,
 }
@@ -424,7 +424,7 @@ impl AgentRunner for ScriptedAgents {
     }
 }
 
-/// Notes the time and the kind of each event that a test may ask for.
+/// Records the time and the kind of each event that a test may ask for.
 struct Lines {
     clock: Rc<JumpingClock>,
     lines: Vec<String>,
@@ -456,7 +456,7 @@ impl EventSink for Lines {
     }
 }
 
-/// A run in memory.
+/// A run in memory, with everything that a test sets up.
 pub struct Stage {
     pub clock: Rc<JumpingClock>,
     pub store: Rc<MemoryLoopStore>,
@@ -464,11 +464,11 @@ pub struct Stage {
     pub agents: ScriptedAgents,
 }
 
-/// What was seen of a run that returned.
+/// The observations of a run that returned.
 pub struct Ran {
     pub record: Loop,
     pub lines: Vec<String>,
-    /// Who was called, and at which second.
+    /// The called agents, each with the second of the call.
     pub calls: Vec<(String, u64)>,
 }
 
@@ -504,7 +504,7 @@ impl Stage {
         Self { clock, store: Rc::new(store), checks, agents }
     }
 
-    /// The same with a fallback named `second`.
+    /// A loop with a fallback named `second`.
     pub fn with_fallback(first: &[AgentStep], second: &[AgentStep]) -> Self {
         let stage = Self::new(first);
         stage.set_terms(|run| {
@@ -524,7 +524,7 @@ impl Stage {
         set(&mut self.store.record.borrow_mut());
     }
 
-    /// Sets commands of the user for moments of the loop.
+    /// Sets user commands for moments of the loop.
     pub fn react(&self, reactions: &[(LoopMoment, &str)]) {
         self.set_terms(|run| {
             run.reactions.extend(reactions.iter().map(|(on, run)| Reaction {
@@ -535,7 +535,7 @@ impl Stage {
         });
     }
 
-    /// Does something once so many seconds have passed.
+    /// Plans an action for this many seconds after the start.
     pub fn plan(&self, seconds: u64, act: impl Fn(&MemoryLoopStore) + 'static) {
         let store = Rc::clone(&self.store);
         self.clock.plans.borrow_mut().push((seconds * 1000, Box::new(move || act(&store))));
@@ -545,7 +545,7 @@ impl Stage {
         self.clock.seconds()
     }
 
-    /// Drives the loop until it is over or paused.
+    /// Drives the loop until it ends or is paused.
     pub fn run(&self) -> Ran {
         self.run_at(None)
     }
@@ -570,19 +570,19 @@ impl Stage {
 }
 
 impl Ran {
-    /// The outcome, the reason, and how many iterations count.
+    /// The outcome, the reason, and the number of counted iterations.
     pub fn end(&self) -> (Option<Outcome>, String, u32) {
         let ending = self.record.state.end().ending().as_ref();
         let why = ending.map(|ending| ending.reason.to_string()).unwrap_or_default();
         (self.record.outcome(), why, self.record.state.counts().completed())
     }
 
-    /// The lines that contain this.
+    /// The lines that contain this text.
     pub fn lines_with(&self, what: &str) -> Vec<&str> {
         self.lines.iter().map(String::as_str).filter(|line| line.contains(what)).collect()
     }
 
-    /// Who was called.
+    /// The names of the called agents, in order.
     pub fn agents(&self) -> Vec<&str> {
         self.calls.iter().map(|(name, _)| name.as_str()).collect()
     }

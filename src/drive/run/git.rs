@@ -1,6 +1,6 @@
 //! The git steps around an iteration: the rebase before it, the commit and the push after it. They
 //! are taken in the repository the loop began in, or not at all. A failed step is reported; only
-//! what a person must settle ends the loop.
+//! one that the user must resolve ends the loop.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -33,7 +33,7 @@ use world::git::sync::{push_branch, rebase_branch, seen_at_remote};
 use world::process::signals::Signals;
 use world::store::{self, Home, LOCK_WAIT};
 
-/// What crew's commits leave out.
+/// The reason why crew's commits leave out a file.
 const IGNORED: &str = "ignored when the loop began, and left out of crew's commits: {}";
 const BEHIND: &str = "a submodule moved to another commit, and the old one is still checked out, which \
                       crew's commits leave out: {} (git submodule update)";
@@ -43,10 +43,11 @@ const NESTED: &str = "{} is a separate repository: no commit of this loop holds 
 /// The working tree of a run, and what its git steps know and have reported.
 pub(super) struct Checkout<'a> {
     home: &'a Home,
-    /// As recorded when this process took the loop, because an agent can write the record too.
+    /// The trusted settings, recorded when this process took over the loop, because an agent can
+    /// write the record too.
     trusted: Option<GitBaseline>,
-    /// What was reported because no commit of the loop has it: repositories in the working tree,
-    /// and files of the user that are gone, or are ignored no longer.
+    /// Paths that were reported because no commit of the loop has them: repositories in the working
+    /// tree, and files of the user that are gone, or are no longer ignored.
     reported: BTreeSet<PathBuf>,
     /// The other branch that was reported; empty for a detached head.
     elsewhere: Option<String>,
@@ -186,7 +187,7 @@ impl<'a> Checkout<'a> {
         Ok(())
     }
 
-    /// Reports a commit, and what is not in it.
+    /// Reports a commit, and what it leaves out.
     fn report_commit(
         &mut self,
         ledger: &mut Ledger<'_>,
@@ -224,8 +225,8 @@ impl<'a> Checkout<'a> {
         self.look_again(ledger, NoteKind::Committed(commit), left.as_deref());
     }
 
-    /// Marks what crew itself did to the working tree, so that it is not the agent's progress.
-    /// `left` is the snapshot from just before.
+    /// Records crew's own changes to the working tree, so that they do not count as the agent's
+    /// progress. `left` is the snapshot from just before.
     fn look_again(&self, ledger: &mut Ledger<'_>, note: NoteKind, left: Option<&str>) {
         let is_watched = ledger.record.watches_the_tree();
         let tree =
@@ -237,7 +238,7 @@ impl<'a> Checkout<'a> {
         });
     }
 
-    /// Reports once each repository inside with work that no commit of the loop holds.
+    /// Reports once each repository inside that has work which no commit of the loop contains.
     fn note_repositories_inside(&mut self, ledger: &Ledger<'_>) {
         let state = &ledger.record.state;
         let changes =
@@ -288,8 +289,8 @@ impl<'a> Checkout<'a> {
         Ok(())
     }
 
-    /// Takes a step of git. The first Ctrl-C lets it finish, which is reported once; a second one
-    /// or a cancel ends it.
+    /// Runs a git step. The first Ctrl-C lets it finish, which is reported once; a second one or a
+    /// cancel ends it.
     fn take_step<T>(
         &self,
         ledger: &Ledger<'_>,
@@ -333,7 +334,7 @@ impl<'a> Checkout<'a> {
         Err(GitFault::new(GitStep::Commit, GitTrouble::Other, cause, hint))
     }
 
-    /// Reports files that are the user's drafts no longer, and takes them off the list.
+    /// Reports files that are no longer the user's drafts, and removes them from the list.
     fn give_up_drafts(
         &self,
         ledger: &Ledger<'_>,
@@ -375,7 +376,7 @@ fn git_steps(record: &Loop) -> GitSteps {
     record.contract.run.as_ref().map(|run| run.git.clone()).unwrap_or_default()
 }
 
-/// The cause and the hint.
+/// The reason for an end: the cause and the hint.
 fn end_reason(record: &Loop, fault: &GitFault) -> EndReason {
     let GitFault { cause, mut hint, .. } = fault.clone();
     if let Some(task) = &record.fleet {
@@ -384,8 +385,8 @@ fn end_reason(record: &Loop, fault: &GitFault) -> EndReason {
     EndReason::External { cause, hint }
 }
 
-/// Ends the loop, which cannot continue without its repository. If it ends anyway, its last work is
-/// in no commit.
+/// Ends the loop, which cannot continue without its repository. If it has ended already, its last
+/// work is in no commit.
 fn end_without_a_repository(ledger: &mut Ledger<'_>, fault: &GitFault) {
     let reason = end_reason(&ledger.record, fault);
     let known = ledger.record.state.end().ending().as_ref().map(|ending| &ending.reason);
@@ -396,8 +397,8 @@ fn end_without_a_repository(ledger: &mut Ledger<'_>, fault: &GitFault) {
     }
 }
 
-/// What crew pushed last, or what was pushed before the loop, if it is an ancestor of the head: a
-/// rebase then makes another commit of it.
+/// The commit that crew pushed last, or that was pushed before the loop, if it is an ancestor of
+/// the head: a rebase then replaces it with another commit.
 fn sent_commit_below(record: &Loop, steps: &Steps<'_>) -> Option<Sent> {
     let sent = match &record.state.git().pushed {
         Some(sent) => sent.clone(),
@@ -412,8 +413,8 @@ fn sent_commit_below(record: &Loop, steps: &Steps<'_>) -> Option<Sent> {
 // What follows the record of a boundary or an end: commit, push, reaction. The record names them
 // until they were tried, and whoever finds some left does them.
 
-/// Does what is pending of an ended loop, and returns the loop as it then is. This process becomes
-/// its owner until then, so that nobody starts beside it.
+/// Completes the pending steps of an ended loop, and returns the loop. This process becomes its
+/// owner meanwhile, so that no other process starts beside it.
 ///
 /// # Errors
 /// If another loop works there, its own crew still does that, or nothing can be recorded.
@@ -453,7 +454,7 @@ pub fn settle_steps(
     Ok(record)
 }
 
-/// Does what an earlier process of the loop left.
+/// Completes the steps that an earlier process of the loop left.
 pub(super) fn do_pending(
     ledger: &mut Ledger<'_>,
     checks: &dyn Checks,

@@ -1,6 +1,6 @@
-//! Where a run keeps its record: on disk, and in memory from the first failed write, which is
-//! reported once. Callers need not know which. It judges nothing. The ports that act on the record
-//! are here, too.
+//! Keeps the record of a run: on disk, and in memory from the first failed write, which is reported
+//! once. Callers need not know which. It judges nothing. The ports that act on the record are also
+//! here.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -17,14 +17,14 @@ use readers::agents::Launch;
 use world::process::signals::Signals;
 use world::store::StoreError;
 
-/// The record of a run, and those who hear of it.
+/// The record of a run, and the receivers of its events.
 pub struct Ledger<'a> {
     pub clock: &'a dyn Clock,
     pub store: &'a dyn LoopStore,
     pub record: Loop,
     pub signals: &'a Signals,
     sink: &'a RefCell<&'a mut dyn EventSink>,
-    /// The record as it was last known on disk, while the one in memory is ahead of it.
+    /// The record as last known on disk, while the one in memory is ahead of it.
     behind: Option<Box<Loop>>,
     /// Whether the failure to record was reported.
     was_said: bool,
@@ -42,13 +42,13 @@ impl<'a> Ledger<'a> {
         Self { clock, store, record, signals, sink, behind: None, was_said: false, refused: None }
     }
 
-    /// The terms, as the agent whose turn it is has them.
+    /// The terms for the agent whose turn it is.
     pub fn run_terms(&self) -> Run {
         let run = self.record.contract.run.clone().unwrap_or_default();
         if let Some(agent) = self.record.worker() { run.as_done_by(agent) } else { run }
     }
 
-    /// Whether a signal came, a request is left, or the record differs from the known one.
+    /// Whether a signal arrived, a request is pending, or the record differs from the known one.
     pub fn is_asked(&self) -> bool {
         let (store, known) = (self.store, &self.record);
         if self.signals.times() > 0 || store.read_request(&known.id).is_some() {
@@ -60,7 +60,7 @@ impl<'a> Ledger<'a> {
                 .is_ok_and(|found| !found.is_live() || found.state.status() != known.state.status())
     }
 
-    /// Reads what others did to the record. False when this process no longer owns it.
+    /// Reads changes that others made to the record. False when this process no longer owns it.
     pub fn reload(&mut self) -> bool {
         if self.is_behind() {
             return true;
@@ -72,7 +72,7 @@ impl<'a> Ledger<'a> {
         self.is_behind() || !self.record.is_live() || is_ours(&self.record)
     }
 
-    /// Opens the boundary; `None` when somebody has ended the loop.
+    /// Opens the boundary; `None` when another process has ended the loop.
     pub fn open_boundary(&mut self) -> Option<Open> {
         match self.store.open_boundary(self.behind.as_deref(), &self.record) {
             Ok(open) => {
@@ -86,8 +86,8 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// From now on this process's memory is what counts; reported once. A newer crew's record ends
-    /// the run instead, because this version cannot know what it means.
+    /// Switches to the record in memory, which is reported once. A newer crew's record ends the run
+    /// instead, because this version cannot know what it means.
     pub fn keep_in_memory(&mut self, why: Error) {
         if self.behind.is_none() {
             self.behind = Some(Box::new(self.record.clone()));
@@ -99,7 +99,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Records what only memory has, if the disk accepts it now: the last chance before this
+    /// Records what is only in memory, if the disk accepts it now: the last chance before this
     /// process exits. True when the record has changed.
     pub fn save_record(&mut self) -> bool {
         let Some(known) = &self.behind else { return false };
@@ -144,19 +144,19 @@ impl<'a> Ledger<'a> {
         self.sink.borrow_mut().on_event(event);
     }
 
-    /// One tick of time. Whether a person asked for the end.
+    /// Lets one tick of time pass. Returns whether the user requested the end.
     pub fn must_stop(&self) -> bool {
         self.sink.borrow_mut().on_tick();
         self.signals.times() > 0
     }
 
-    /// Whether a request breaks the iteration off.
+    /// Whether a request interrupts the iteration.
     pub fn is_broken_off(&self) -> bool {
         self.store.breaks_off(&self.record.id)
     }
 
-    /// Runs the user's commands for a moment, reports those that failed, and returns the first of
-    /// them. With `has_line` the iteration's own line states that first one.
+    /// Runs the user's commands for a moment, reports those that failed, and returns the first
+    /// failure. With `has_line` the iteration's own line reports that first one.
     pub fn react(&self, checks: &dyn Checks, on: LoopMoment, has_line: bool) -> Option<String> {
         let stop = || self.signals.times() > 1;
         let mut first = None;
@@ -171,7 +171,7 @@ impl<'a> Ledger<'a> {
         first
     }
 
-    /// Runs the user's commands for the end, and crosses them out unless a signal ended them.
+    /// Runs the user's commands for the end, and marks them as done unless a signal ended them.
     pub fn react_to_the_end(&self, checks: &dyn Checks) {
         self.react(checks, LoopMoment::Finish, false);
         if self.signals.times() <= 1 && !self.is_behind() {
@@ -179,33 +179,34 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Reports what a person should know, and what changes nothing.
+    /// Reports a note for the user that changes nothing.
     pub fn emit_note(&self, what: &str) {
         self.emit(&RunEvent::Noted(what));
     }
 }
 
-/// The gate of a fleet; `None` for a run that a person typed.
+/// The gate of a fleet; `None` for a run that the user started.
 pub type KnownGate<'a> = Option<&'a dyn IterationGate>;
 /// A prompt and the command line that carries it, or why there is none.
 pub type PreparedAgent = Result<(Prompt, Launch), String>;
 
 /// The loop's working tree and its repository.
 pub trait Workspace {
-    /// Why its folder is missing.
+    /// Why the loop's folder is missing.
     fn missing_reason(&self, place: &Place) -> Option<String>;
-    /// How a loop ends whose repository is lost. It is known before the end is recorded, so that no
-    /// page of a finished loop omits it.
+    /// How a loop ends whose repository is lost. This is determined before the end is recorded, so
+    /// that no page of a finished loop omits it.
     fn lost_ending(&self, record: &Loop) -> Option<Ending>;
-    /// Takes what a person changed while no agent was at work as the loop found it.
+    /// Treats changes that a person made while no agent was at work as part of the tree that the
+    /// loop found.
     fn follow_person(&self, ledger: &mut Ledger<'_>);
-    /// Names the state of a tree in which nobody works.
+    /// Names the state of a tree in which no agent works.
     fn close(&self, record: &Loop);
     fn is_closed(&self, record: &Loop) -> bool;
-    /// Commits and pushes, and crosses that out. Ends a loop whose repository is lost.
+    /// Commits and pushes, and marks both as done. Ends a loop whose repository is lost.
     fn keep_work(&mut self, ledger: &mut Ledger<'_>, commits: bool, pushes: bool);
-    /// Rebases the branch onto another that moved. False when that needs a person and has ended the
-    /// loop. A gate knows where the branch was before, and what becomes of a conflict.
+    /// Rebases the branch onto another one that moved. False when that needs the user and has ended
+    /// the loop. A gate knows where the branch was before, and what happens to a conflict.
     fn rebase(&self, ledger: &mut Ledger<'_>, onto: &str, gate: KnownGate<'_>) -> bool;
 }
 
@@ -213,6 +214,6 @@ pub trait Workspace {
 pub trait AgentRunner {
     /// The prompt of this iteration, and the command line that carries it.
     fn prepare(&self, record: &Loop, run: &Run, handoff: Option<&Path>) -> PreparedAgent;
-    /// Starts the agent and watches it to its end.
+    /// Starts the agent and watches it until it ends.
     fn run(&self, ledger: &Ledger<'_>, run: &Run, asked: (&str, &Launch)) -> IterationRun;
 }

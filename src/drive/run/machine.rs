@@ -1,4 +1,4 @@
-//! The ports of a run on this machine.
+//! The ports of a run, implemented by this machine.
 
 use std::path::PathBuf;
 use std::time::Duration;

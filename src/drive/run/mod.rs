@@ -1,6 +1,6 @@
 //! The process driver: every iteration is a fresh process of the agent's command line, so its
-//! context is always clean, and crew is what lasts. It repeats until the record says that the loop
-//! is over or paused. It judges no iteration: the boundary does, as in a session.
+//! context is always clean, and only crew keeps running. It repeats until the record says that the
+//! loop is over or paused. It judges no iteration: the boundary does, as in a session.
 
 mod attempt;
 mod driver;

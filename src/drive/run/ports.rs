@@ -1,5 +1,5 @@
-//! The ports of a run: what it needs of the world, as traits, with the changes that it makes of its
-//! record. A test drives it with twins of them in memory.
+//! The ports of a run: what it needs from the world, as traits, and the changes that it makes to
+//! its record. A test drives it with twins of them in memory.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub trait Clock {
     fn now(&self) -> Moment;
     fn local_time(&self) -> DateTime<FixedOffset>;
     fn sleep(&self, step: Duration);
-    /// When a wait after a crash ends that is due then.
+    /// When a wait after a crash ends, given when it is due.
     fn after_a_crash(&self, due: DateTime<Utc>) -> DateTime<Utc>;
     /// Whether Enter was pressed since the last call.
     fn enter_was_pressed(&self) -> bool;
@@ -40,22 +40,23 @@ pub trait LoopStore {
     fn load(&self, id: &LoopId) -> Result<Loop, StoreError>;
     /// Changes the record as it is now, unless another owner has taken it.
     fn write(&self, id: &LoopId, change: &RecordChange<'_>) -> Result<()>;
-    /// Records what only `memory` has since the record was `known`, and what follows from an end.
+    /// Records what is only in `memory` since the record was `known`, and does the work that
+    /// follows an end.
     fn recover(&self, known: &Loop, memory: &Loop) -> Result<Loop>;
     fn read_request(&self, id: &LoopId) -> Option<ControlRequest>;
-    /// Whether a request breaks the iteration off.
+    /// Whether a request interrupts the iteration.
     fn breaks_off(&self, id: &LoopId) -> bool;
-    /// Opens the boundary of an iteration; `behind` is the record as last known on disk, where
-    /// memory is ahead of it. `None` when somebody has ended the loop.
+    /// Opens the boundary of an iteration; `behind` is the record as last known on disk, if memory
+    /// is ahead of it. `None` when another process has ended the loop.
     fn open_boundary(&self, behind: Option<&Loop>, record: &Loop) -> Result<Option<Open>>;
     /// A boundary that is kept in memory only.
     fn open_in_memory(&self, record: &Loop) -> Open;
-    /// Judges, decides and records. `None` when the iteration does not run any more.
+    /// Judges, decides and records. `None` when the iteration is no longer running.
     fn judge(&self, open: Open, facts: Facts, notes: DriverNotes) -> Option<JudgedBoundary>;
     fn read_window(&self, account: &AccountId) -> Option<RateWindow>;
     /// The turn for which the loop must wait after a limit of the account.
     fn take_turn(&self, account: &AccountId, by: &LoopId) -> Option<LoopTurn>;
-    /// Whether a window that the loop waits for was cleared, or closed anew.
+    /// Whether a window that the loop waits for was cleared or closed again.
     fn window_has_moved(&self, record: &Loop) -> bool;
     fn show_step(&self, record: &Loop, event: &RunEvent<'_>);
     fn show_record(&self, record: &Loop);
@@ -63,24 +64,24 @@ pub trait LoopStore {
     /// Writes the page for the next process.
     fn hand_on(&self, record: &Loop, kind: &str) -> Option<PathBuf>;
     fn read_page(&self, record: &Loop) -> Page;
-    /// Does what is done once after an end.
+    /// Does the once-only work after an end.
     fn wind_up(&self, record: &Loop);
-    /// Counts what an iteration used during which somebody else ended the loop.
+    /// Counts the usage of an iteration during which another process ended the loop.
     fn count_late(&self, id: &LoopId, usage: &Usage) -> Result<()>;
-    /// Crosses out the reaction to the end.
+    /// Marks the reaction to the end as done.
     fn end_reaction(&self, id: &LoopId);
 }
 
 /// A boundary, and why its record is kept in memory only.
 pub type JudgedBoundary = (Boundary, Option<Error>);
-/// Receives what happens.
+/// Receives the events of a run.
 pub type Tell<'a> = &'a dyn Fn(&RunEvent<'_>);
 
 /// The checks of a boundary, and the user's commands around iterations.
 pub trait Checks {
-    /// Looks for a request and at the working tree, before any check runs.
+    /// Reads requests and the working tree, before any check runs.
     fn look(&self, open: &Open, seen: AgentFacts, usage: Option<Usage>) -> Facts;
-    /// Runs what else is wanted; `None` when `stop` ended it.
+    /// Runs the checks that are wanted; `None` when `stop` ended one.
     fn run(&self, open: &Open, facts: Facts, stop: Stop<'_>, tell: Tell<'_>) -> Option<Facts>;
     /// Runs the user's commands for a moment.
     fn react(&self, of: &Loop, on: LoopMoment, tell: Tell<'_>, stop: Stop<'_>) -> Vec<ReactionEnd>;
@@ -90,12 +91,12 @@ pub trait Checks {
 #[derive(Debug)]
 pub struct IterationRun {
     pub seen: AgentFacts,
-    /// `None` where nothing reports it.
+    /// The usage; `None` where nothing reports it.
     pub usage: Option<Usage>,
 }
 
 impl IterationRun {
-    /// Whether the agent itself gave no reason to call the iteration a failure.
+    /// Whether the agent itself gave no reason to count the iteration as a failure.
     pub fn ended_well(&self) -> bool {
         let AgentFacts { agent, claim, .. } = &self.seen;
         was_answered(agent) && agent.process.is_some() && !matches!(claim, Claim::Failure { .. })
@@ -108,11 +109,11 @@ impl IterationRun {
     }
 }
 
-/// What the gate answers before an iteration.
+/// The gate's answer before an iteration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Admission {
     Granted,
-    /// Not yet; what the run waits for.
+    /// The iteration must wait; with what the run waits for.
     Later(String),
     /// The loop pauses.
     Paused,
@@ -122,15 +123,17 @@ pub enum Admission {
 
 /// The gate that admits each iteration of a run.
 pub trait IterationGate {
-    /// Whether an iteration may begin; is called again until the answer is another than `Later`.
+    /// Whether an iteration may begin. Called again until the answer is something other than
+    /// `Later`.
     fn admit(&mut self, record: &Loop) -> Admission;
     /// The commit of the main branch that the loop's branch was on, before it is rebased again.
     fn stood_on(&self) -> Option<String>;
-    /// The loop waits until what is due, and needs no slot until then.
+    /// Called when the loop waits until it is due, and needs no slot until then.
     fn wait_began(&mut self, record: &Loop);
-    /// An iteration is over and its work is kept. Returns the end of a loop that may not continue.
+    /// Called when an iteration has ended and its work is kept. Returns the end of a loop that may
+    /// not continue.
     fn iteration_ended(&mut self, record: &Loop) -> Option<Ending>;
-    /// What a person should know since this was asked last.
+    /// Notes for the user since the last call.
     fn take_notes(&mut self) -> Vec<String> {
         Vec::new()
     }
@@ -138,33 +141,33 @@ pub trait IterationGate {
 
 /// A change of the record between two boundaries.
 pub enum RecordChange<'a> {
-    /// An iteration starts after a rest, whose time counts as the loop's and not the iteration's.
+    /// Begins an iteration after a rest, whose time counts as the loop's and not the iteration's.
     Begin(String),
     Pause,
     End(Ending),
-    /// The loop waits for its turn after a limit that another one met.
+    /// Makes the loop wait for its turn after a limit that another loop reached.
     HoldBack(LoopTurn),
-    /// Another agent works from here on, at once.
+    /// Hands the work to another agent from here on.
     HandTo {
         next: Option<FallbackAgent>,
         what: String,
     },
-    /// A fallback is out of the loop.
+    /// Removes a fallback from the loop.
     Lose {
         agent: String,
         what: String,
     },
-    /// Any other, with its line in the journal.
+    /// Makes any other change, with its line in the journal.
     Edit(JournalNote, &'a dyn Fn(&mut Loop)),
 }
 
 impl RecordChange<'_> {
-    /// Whether the record can change like this: only an edit changes a loop that is over.
+    /// Whether this change is possible: only an edit changes a loop that has ended.
     pub fn suits(&self, record: &Loop) -> bool {
         record.is_live() || matches!(self, Self::Edit(..))
     }
 
-    /// The line in the journal.
+    /// The line in the journal for the change.
     pub fn note(&self) -> JournalNote {
         match self {
             Self::Edit(note, _) => note.clone(),
@@ -177,7 +180,7 @@ impl RecordChange<'_> {
         }
     }
 
-    /// Makes the change in the record of a run that this process drives.
+    /// Applies the change to the record of a run that this process drives.
     pub fn apply(&self, now: Moment, record: &mut Loop) {
         let state = &mut record.state;
         let spent_ms = now.awake_ms.saturating_sub(state.time().began().awake_ms);

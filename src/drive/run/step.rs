@@ -20,16 +20,16 @@ use engine::record::{
 };
 use engine::text::clock_time;
 
-/// What a run remembers beside the loop's record.
+/// What a run remembers besides the loop's record.
 #[derive(Debug)]
 pub struct RunMemory {
     /// Whether the next iteration skips the delay: the first one here, and one right after a wait.
     pub is_rested: bool,
-    /// Whether a person asks for the next iteration: it tries whatever the rate window says.
+    /// Whether the user requested the next iteration: it tries regardless of the rate window.
     pub is_typed: bool,
     /// Whether a gate admits each iteration.
     pub has_gate: bool,
-    /// The last limit of each account that was met here.
+    /// The last limit of each account that this run reached.
     pub met: Vec<LoopTurn>,
 }
 
@@ -38,9 +38,9 @@ pub struct RunMemory {
 pub enum ChoicePoint {
     AfterWait,
     BeforeGate,
-    /// The wait to be admitted may have been long.
+    /// After the wait to be admitted, which may have been long.
     AfterGate,
-    /// After a limit that another agent may not have met.
+    /// After a limit that another agent may not have reached.
     AfterLimit,
 }
 
@@ -48,36 +48,37 @@ pub enum ChoicePoint {
 pub enum DriveEvent {
     /// The record as it is now.
     Loaded,
-    /// A delay or a wait is over, or a person cut it short with Enter.
+    /// A delay or a wait has ended, or the user cut it short with Enter.
     Rested {
         is_typed: bool,
     },
-    /// A person asks for something instead, or another process has changed the record.
+    /// A request arrived instead, or another process has changed the record.
     Asked(Option<EndSignal>, Option<ControlRequest>),
-    /// Nobody asks for anything; with the reason why the loop's folder is missing.
+    /// No request has arrived; with the reason why the loop's folder is missing, if it is.
     Looked(Option<String>),
-    /// The turns of the agents that are limited, up to the first that is not, at a local time.
+    /// The turns of the agents that are limited, up to the first unlimited one, at a local time.
     Chosen(ChoicePoint, Vec<LoopTurn>, Option<String>, DateTime<FixedOffset>),
     /// The gate's answer.
     Admitted(Admission),
-    /// The iteration is over without a boundary; with whether anything of it ran.
+    /// The iteration ended without a boundary; with whether any of it ran.
     CalledOff(bool),
     Judged(Box<(Boundary, Facts)>),
 }
 
-/// Something to be done that has no answer.
+/// An action that has no answer.
 pub enum DriveEffect {
     Change(RecordChange<'static>),
     Note(String),
     /// Adds a line to the journal.
     Journal(String),
-    /// Reports that a person asked for the end.
+    /// Reports that the user requested the end.
     ReportStop,
     ReportDelay(DateTime<Utc>),
     ReportWait,
-    /// Takes what a person changed while no agent was at work as the loop found it.
+    /// Treats changes that a person made while no agent was at work as part of the tree that the
+    /// loop found.
     FollowPerson,
-    /// Names the state of the tree, in which the loop rests.
+    /// Names the state of the tree in which the loop rests.
     CloseTree,
     /// Writes the page for the next process.
     HandOn(&'static str),
@@ -90,14 +91,14 @@ pub enum DriveEffect {
     },
     KeepWork(GitSteps),
     WindUp,
-    /// An admitted iteration is over.
+    /// Reports to the gate that an admitted iteration has ended.
     LeaveGate,
 }
 
-/// What is to be found out, or done, before the next step.
+/// What has to be found out, or done, before the next step.
 pub enum DriveQuestion {
     Load,
-    /// Sleeps until then. Enter and the rate window cut a wait short, but no delay.
+    /// Sleep until then. Enter and the rate window cut a wait short, but not a delay.
     Sleep {
         until: DateTime<Utc>,
         is_wait: bool,
@@ -105,9 +106,9 @@ pub enum DriveQuestion {
     LookAround,
     Choose(ChoicePoint),
     AskGate,
-    /// Runs the iteration and judges it.
+    /// Run the iteration and judge it.
     Work,
-    /// None: the loop is over or paused, and so is this run.
+    /// Nothing: the loop has ended or is paused, and so does this run.
     End,
 }
 
@@ -129,7 +130,7 @@ impl From<RecordChange<'static>> for Step {
     }
 }
 
-/// Takes an event of `now` about a loop and returns what follows from it.
+/// Returns what follows from an event at `now` in a loop.
 pub fn step_run(memory: &mut RunMemory, record: &Loop, event: DriveEvent, now: Moment) -> Step {
     match event {
         DriveEvent::Loaded => match record.state.status() {
@@ -191,7 +192,7 @@ fn git_steps(record: &Loop) -> GitSteps {
     record.contract.run.as_ref().map(|run| run.git.clone()).unwrap_or_default()
 }
 
-/// Begins to let the delay between two iterations pass, as long as the loop has time.
+/// Begins the delay between two iterations, as long as the loop has time.
 fn begin_delay(memory: &RunMemory, record: &Loop, now: Moment) -> Step {
     let run = record.contract.run.as_ref();
     let delay_ms = run.map_or(0, |run| run.pace.delay_s.saturating_mul(1000));
@@ -240,7 +241,7 @@ fn follow_request(
     }
 }
 
-/// Waits for the first of these turns, which counts as nothing.
+/// Waits for the first of these turns, which does not count as an iteration.
 fn await_turn(record: &Loop, at: ChoicePoint, limited: Vec<LoopTurn>, now: Moment) -> Step {
     let Some(turn) = limited.into_iter().min_by_key(|turn| turn.at) else {
         return DriveQuestion::Load.into();

@@ -29,15 +29,15 @@ use world::process::signals;
 use world::store::wakes::{self, WakeFile};
 use world::store::{self, Held, Home, LOCK_WAIT, StoreError, view};
 
-/// The shortest and the longest step of a sleep: a boundary waits for the companion's answer, a
-/// reset is hours away.
+/// The shortest and the longest step of a sleep: a boundary waits for the companion's answer, while
+/// a reset is hours away.
 const STEP: Duration = Duration::from_millis(4);
 const STEP_NEAR: Duration = Duration::from_millis(50);
 const STEP_FAR: Duration = Duration::from_secs(1);
-/// After how many steps a companion checks whether its loop still exists.
+/// The number of steps after which a companion checks whether its loop still exists.
 const LOOK_EVERY: u32 = 10;
 
-/// Beside a stop: waits for a ticket, to wake the agent.
+/// Runs beside a stop: waits for a ticket, to wake the agent.
 pub fn run_companion(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     let Some((session_id, id)) = wakeable_loop(home, hook) else { return Ok(EventResult::Silent) };
     serve_ticket(home, &id, hook, &wakes::register_companion(home, session_id)?)
@@ -59,7 +59,7 @@ pub fn idle_fallback(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     serve_ticket(home, &id, hook, &file)
 }
 
-/// The session and its loop, if it owns one that continues and can be woken.
+/// The session's loop, if the session owns one that continues and can be woken.
 fn wakeable_loop<'a>(home: &Home, hook: &'a Hook<'_>) -> Option<(&'a str, LoopId)> {
     if !*hook.client.turns().wakes() {
         return None;
@@ -111,16 +111,17 @@ fn serve_ticket(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Resul
     }
 }
 
-/// A lock that is held a little longer than usual must not cost a wake.
+/// Whether an error means that a lock is held a little longer than usual, which must not cost a
+/// wake.
 fn is_busy(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(StoreError::Busy(_)))
 }
 
-/// How a companion with a void ticket ends.
+/// The result of a companion with a void ticket.
 const VOID: Option<EventResult> = Some(EventResult::Silent);
 
 /// Uses the ticket, under the loop's lock, if it is still valid and the loop's turn has come.
-/// `None` where its turn after a limit comes later: the companion waits for it.
+/// `None` if its turn after a limit comes later: the companion waits for it.
 fn redeem_ticket(
     home: &Home,
     id: &LoopId,
@@ -172,8 +173,8 @@ fn redeem_ticket(
     Ok(Some(EventResult::Wake(words)))
 }
 
-/// The ticket of a loop whose turn after a limit is later, or the end of one that may not wait so
-/// long.
+/// The ticket of a loop whose turn after a limit comes later, or the end of a loop that may not
+/// wait so long.
 fn wait_longer(
     home: &Home,
     held: Held,

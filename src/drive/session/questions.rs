@@ -1,4 +1,4 @@
-//! Questions of the agent and dialogs of the client, in a session with a loop. If the user is not
+//! The agent's questions and the client's dialogs, in a session with a loop. If the user is not
 //! there, a question must not stop the loop for the night: the agent has to decide, and the
 //! question is kept. A dialog cannot be answered by crew: it is recorded, so that people see it.
 
@@ -19,12 +19,12 @@ use world::store::{self, Home};
 
 /// The longest wait for the loop's lock: the agent waits for the answer.
 const RECORDED_WITHIN: Duration = Duration::from_millis(500);
-/// How much of a transcript's end is searched for the tool that waits, in bytes.
+/// How much of a transcript's end is searched for the waiting tool, in bytes.
 const TAIL_BYTES: u64 = 1 << 20;
 /// The maximum number of transcripts of subagents listed, and read.
 const AGENTS_MAX: usize = 1000;
 const AGENTS_READ: usize = 8;
-/// The file of a loop whose time is when the user last typed in its session.
+/// The file of a loop whose modification time is when the user last typed in its session.
 const TYPED: &str = "typed";
 
 /// Notes that the user has typed something in a session that has a loop.
@@ -79,8 +79,8 @@ pub fn handle_question(
     Ok(EventResult::Deferred(Box::new(recorded.unwrap_or(record))))
 }
 
-/// Records that the client waits at a dialog, for `tool` if the client says so. Without a
-/// transcript nothing shows when it was answered: it is not recorded then.
+/// Records that the client waits at a dialog, for `tool` if the client names it. Without a
+/// transcript nothing shows when it was answered, so it is not recorded.
 pub fn handle_dialog(home: &Home, hook: &Hook<'_>, tool: Option<&str>) -> Result<EventResult> {
     let ours = session_loop(home, hook)?.filter(is_at_work);
     let Some(record) = ours else { return Ok(EventResult::Silent) };
@@ -103,8 +103,8 @@ pub fn handle_dialog(home: &Home, hook: &Hook<'_>, tool: Option<&str>) -> Result
 }
 
 /// The transcript, of the session or of a subagent, whose agent waits for a tool, and the call:
-/// among those where `tool` waits, or else all, the one that was written to last. If none says so,
-/// the session's.
+/// among those that wait for `tool`, or otherwise all, the one that was written to last. If none
+/// waits, the session's.
 fn pending_call(hook: &Hook<'_>, tool: Option<&str>) -> Option<(PathBuf, Option<PendingCall>)> {
     let (main, reader) = hook.readable_transcript()?;
     let folder = (*reader.agents())(main);
@@ -126,7 +126,7 @@ fn pending_call(hook: &Hook<'_>, tool: Option<&str>) -> Option<(PathBuf, Option<
     }
 }
 
-/// Changes what is kept for people, in a loop that is still at work.
+/// Changes data kept for people, in a loop that is still at work.
 fn change_loop(
     home: &Home,
     id: &LoopId,

@@ -18,8 +18,8 @@ use world::store::{self, Home};
 /// The maximum number of bytes read of the transcript at once.
 const BYTES: u64 = 32 << 20;
 
-/// Continues to read the transcript, and leaves the queued requests in the place for all requests.
-/// If nobody is at the client, prompts come from a program, in the sequence it wants.
+/// Continues to read the transcript, and stores the queued requests where all requests are stored.
+/// If nobody is at the client, prompts come from a program, in the order it wants.
 pub fn read_queue(home: &Home, before: &Loop, hook: &Hook<'_>, queue: &mut Queue) -> Result<()> {
     if !read_on(before, hook, queue) {
         return Ok(());
@@ -73,7 +73,7 @@ pub fn take_requests(hook: &Hook<'_>, queue: &mut Queue, iteration: u32) -> Vec<
     taken
 }
 
-/// Does what remains of the commands that were taken, after the boundary is recorded.
+/// Completes the commands that were taken, after the boundary is recorded.
 pub fn answer_requests(
     home: &Home,
     hook: &Hook<'_>,
@@ -137,16 +137,16 @@ pub fn take_executed(
 // the session's own loop, or the one whose id it names, for which the same is done as in a
 // terminal.
 
-/// What an answer must say of the loop.
+/// Which loop an answer is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoopIs {
-    /// The session's own, and not named.
+    /// The session's own loop, without being named.
     Own,
-    /// The one that was named.
+    /// The loop that was named.
     Named,
-    /// Named, and its owner is gone.
+    /// A named loop whose owner is gone.
     Ownerless,
-    /// Over before the request came.
+    /// A loop that had ended before the request arrived.
     Over,
 }
 

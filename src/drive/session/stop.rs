@@ -1,5 +1,5 @@
-//! The session driver's boundary: the client says that the agent is about to stop. Either the loop
-//! continues in this turn, or the stop is let through; when in doubt it is let through.
+//! The session driver's boundary: the client reports that the agent is about to stop. Either the
+//! loop continues in this turn, or the stop is allowed; when in doubt it is allowed.
 
 use std::io;
 use std::path::Path;
@@ -41,13 +41,13 @@ const WAKE_TAKEN: Duration = Duration::from_millis(20);
 /// The result of a stop.
 #[derive(Debug)]
 pub enum StopResult {
-    /// The loop has ended since, or a cancel waits for it: the answer is empty.
+    /// The loop has ended since, or a cancel is pending: the answer is empty.
     Over,
     /// The loop continues in this turn, with its next prompt.
     Continue(Box<Boundary>),
     /// The loop continues in a separate turn that a companion has started.
     Woken(Box<Boundary>),
-    /// The stop is let through, and the loop's state is kept.
+    /// The stop is allowed, and the loop's state is kept.
     Held(Box<Boundary>),
     Finished(Box<EndedLoop>),
 }
@@ -131,7 +131,7 @@ pub fn handle_stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<Ev
     Ok(EventResult::Stopped(stop, queued::answer_requests(home, hook, &id, &taken)))
 }
 
-/// Hands the ticket of what was recorded to this companion, and answers.
+/// Hands the ticket of the recorded boundary to this companion, and answers.
 fn answer_stop(
     home: &Home,
     hook: &Hook<'_>,
@@ -162,8 +162,8 @@ fn answer_stop(
     })
 }
 
-/// Hands the ticket of what was recorded to the companion with this file, releases all others, and
-/// updates the loop's view. The error says that nobody has the ticket.
+/// Hands the ticket of the recorded boundary to the companion with this file, releases all others,
+/// and updates the loop's view. An error means that nobody has the ticket.
 pub fn hand_over(
     home: &Home,
     hook: &Hook<'_>,
@@ -205,8 +205,8 @@ pub fn gather_facts(
     Ok(if ended.load(Ordering::Relaxed) { None } else { facts })
 }
 
-/// Whether the loop continues by itself. Then no stop waits for the last of the usage: the next
-/// boundary counts it.
+/// Whether the loop continues by itself. Then no stop waits for the last part of the usage: the
+/// next boundary counts it.
 fn continues_alone(foreseen: &Decision) -> bool {
     matches!(
         foreseen,
@@ -214,7 +214,7 @@ fn continues_alone(foreseen: &Decision) -> bool {
     )
 }
 
-/// A stop is ours when it comes from the session and the client process that own the loop.
+/// Whether a stop comes from the session and the client process that own the loop.
 pub fn is_ours(record: &Loop, hook: &Hook<'_>) -> bool {
     let owner = record.state.owner();
     hook.session_id().is_some()
@@ -238,8 +238,8 @@ fn stop_digest(hook: &Hook<'_>, stopped: &Stopped) -> String {
     hash(format!("{prompt}\0{words}").as_bytes())
 }
 
-/// Looks at what costs little: the claim and the background `work`. An event without the agent's
-/// last words has them in the transcript, where they are waited for.
+/// Reads the facts that cost little: the claim and the background `work`. If the event lacks the
+/// agent's last words, the transcript is polled for them.
 fn read_stop(
     open: &Open,
     hook: &Hook<'_>,
@@ -278,8 +278,8 @@ fn paused_boundary(after: Loop) -> Boundary {
 }
 
 /// Waits until the client has seen the end of the companion that has the ticket, because its wake
-/// counts only if it comes before our answer. An unused ticket is taken back. A request that came
-/// since is carried out now, because it would otherwise wait until the next turn.
+/// counts only if it comes before our answer. An unused ticket is taken back. A request that
+/// arrived since is carried out now, because it would otherwise wait until the next turn.
 fn await_wake(
     home: &Home,
     hook: &Hook<'_>,
@@ -325,7 +325,7 @@ fn await_wake(
 
 /// How many continuations below the cap are kept in reserve, in case no companion is available.
 const IN_HAND: i64 = 2;
-/// How long a companion is waited for.
+/// How long to wait for a companion.
 const COMPANION_WAIT: Duration = Duration::from_secs(2);
 /// How many bytes at the end of a transcript contain most turns. More is read only for a longer
 /// turn.
@@ -333,7 +333,7 @@ const TURN_BYTES: u64 = 128 << 10;
 
 /// The companion that starts the next turn after `row` consecutive continuations without a tool
 /// call; `None` if the loop continues in this turn. The error is the end of a loop that has no next
-/// turn: the client would override the hook and no companion waits, or the loop must wait where
+/// turn: the client would override the hook and no companion waits, or the loop must wait although
 /// nobody is at the client.
 fn next_turn(
     home: &Home,
@@ -361,7 +361,7 @@ fn next_turn(
     }
 }
 
-/// A companion that waits. The client starts it beside the hook, so it may not be ready yet.
+/// A waiting companion. The client starts it beside the hook, so it may not be ready yet.
 fn find_companion(home: &Home, hook: &Hook<'_>) -> Option<Companion> {
     if !*hook.client.turns().wakes() {
         return None;
@@ -388,9 +388,9 @@ fn ending_at_the_cap(hook: &Hook<'_>) -> Ending {
     Ending::new(Outcome::Stalled, EndReason::HookCap { variable: variable.map(str::to_owned) })
 }
 
-/// Continuations in a row without a tool call, and whether the turn that ends now used one. The
-/// transcript is written late (up to 200 ms seen), so its last lines are waited for when the row is
-/// about to matter.
+/// The number of consecutive continuations without a tool call, and whether the turn that ends now
+/// used a tool. The transcript is written late (up to 200 ms seen), so its last lines are waited
+/// for when the number is about to matter.
 fn stops_in_row(before: &Loop, hook: &Hook<'_>, stopped: &Stopped) -> (u32, bool) {
     let memory = before.state.session();
     let row = if memory.prompt_id == *hook.turn() { memory.without_tools } else { 0 };
@@ -423,16 +423,17 @@ fn stops_in_row(before: &Loop, hook: &Hook<'_>, stopped: &Stopped) -> (u32, bool
 // job behind at every stop must not postpone its iterations for ever: after a few such turns the
 // next one counts, whatever is pending.
 
-/// For the client's own agents, which end by themselves.
+/// How long to wait for the client's own agents, which end by themselves.
 const AGENTS_WITHIN: Duration = Duration::from_secs(60 * 60);
-/// For commands: the first hold; the next ones are twice, four times and eight times as long.
+/// How long the first hold for commands lasts; the next ones are twice, four times and eight times
+/// as long.
 const COMMANDS_WITHIN: Duration = Duration::from_secs(5 * 60);
 /// How many turns since the last iteration may use tools, end in a hold and still not count.
 const WORKED_HOLDS_MAX: u32 = 3;
-/// The doublings of `COMMANDS_WITHIN`.
+/// How many times `COMMANDS_WITHIN` is doubled.
 const DOUBLINGS_MAX: u32 = 3;
 
-/// The work that is waited for.
+/// The background work that the loop waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct BackgroundWait {
     /// The description for people.

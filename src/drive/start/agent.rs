@@ -41,7 +41,7 @@ pub fn require_program(agent: &Agent, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Says that an agent's program does not exist, as seen from `folder`, if it does not.
+/// The message that an agent's program does not exist, as seen from `folder`; `None` if it exists.
 pub fn missing_program(agent: &Agent, folder: &Path) -> Option<String> {
     let program = agent.command.first().map_or("", String::as_str);
     if program.contains('/') {
@@ -56,8 +56,8 @@ pub fn missing_program(agent: &Agent, folder: &Path) -> Option<String> {
     Some(format!("there is no program `{program}` on PATH"))
 }
 
-/// `above` lists the entries that led here, so that entries that refer to each other do not recurse
-/// for ever.
+/// Resolves an agent by its name. `above` lists the entries that led here, so that entries that
+/// refer to each other do not recurse forever.
 fn by_name(settings: &Settings, name: &str, from: &ValueOrigin, above: &[&str]) -> Result<Agent> {
     let known = find_agent(name);
     let agents = &settings.layer().agents;
@@ -124,11 +124,11 @@ fn at_origin(origin: &ValueOrigin, what: &str) -> String {
 // The fallbacks of a loop's own agent while its account is at a limit. They take over when nobody
 // is there, so each is tried at the start: its program, its command line and its login.
 
-/// How long an agent may take to say whether it is logged in.
+/// How long an agent may take to report whether it is logged in.
 const LOGIN: Duration = Duration::from_secs(20);
 /// The word for no fallback.
 const NONE: &str = "none";
-/// The maximum number of characters kept of what it then prints.
+/// The maximum number of characters kept of an agent's output about its login.
 const SAID_CHARS: usize = 200;
 /// The hint for every fallback that is refused.
 const LEAVE_OUT: &str = "name other fallbacks, or none: --fallback none";

@@ -1,5 +1,5 @@
-//! Runs the checks before the first iteration: what they prove at the end depends on their result
-//! before it. It judges nothing and ends nothing.
+//! Runs the checks before the first iteration: the proof at the end depends on their result before
+//! it. It judges nothing and ends nothing.
 
 use anyhow::Result;
 
@@ -87,7 +87,7 @@ pub fn run_baseline(
     Ok(found)
 }
 
-/// What to say of a loop whose checks all pass before its first iteration.
+/// The note about a loop whose checks all pass before its first iteration.
 fn note_on_green(found: &Loop) -> Option<String> {
     let all_pass = found.contract.before_the_first().all(|check| {
         found
@@ -112,7 +112,7 @@ fn note_on_green(found: &Loop) -> Option<String> {
     ))
 }
 
-/// What is remembered of the tests after these results, beside what was `known`.
+/// What is remembered of the tests after these results, in addition to what was `known`.
 fn baseline_tests(
     known: TestMemories,
     results: &[CheckResult],
@@ -125,7 +125,7 @@ fn baseline_tests(
     }
 }
 
-/// What the user should know of checks that cannot run, or show little.
+/// Notes for the user about checks that cannot run, or show little.
 fn baseline_notes(record: &Loop, results: &[CheckResult]) -> Vec<String> {
     let mut notes: Vec<String> = results
         .iter()
@@ -138,7 +138,7 @@ fn baseline_notes(record: &Loop, results: &[CheckResult]) -> Vec<String> {
     notes
 }
 
-/// What the user should know of a check that passed and has shown little by its own words.
+/// The note about a check that passed although its output shows little.
 fn doubt_of_pass(result: &CheckResult) -> Option<String> {
     if result.verdict != Verdict::Passed {
         return None;

@@ -1,4 +1,4 @@
-//! Makes a loop, whoever drives it: one loop per working tree, and the files in a sequence that a
+//! Makes a loop, whoever drives it: one loop per working tree, and the files in an order that a
 //! crash cannot turn into half a loop (the record comes last; a pointer to a missing record means
 //! nothing).
 
@@ -31,23 +31,23 @@ use world::store::StoreError::{self, Absent, Corrupt, Newer};
 use world::store::{self, Held, Home, LOCK_WAIT, read_pointer, view, write_pointer};
 use world::{clock, env, git};
 
-/// A loop that could begin; nothing is written yet.
+/// A loop that can begin; nothing is written yet.
 #[derive(Debug)]
 pub struct Prepared {
     pub place: Place,
     pub contract: Contract,
-    /// What the user should know: one sentence each.
+    /// Notes for the user, one sentence each.
     pub notes: Vec<String>,
     pub keep: LogRetention,
     /// Whether a loop that occupies the place is ended first.
     pub replace: bool,
-    /// A loop that is ended first if it occupies the place: its command was taken back.
+    /// A loop that is ended first if it occupies the place, because its command was withdrawn.
     pub taken_back: Option<LoopId>,
     /// What earlier loops of its task have used of its limits.
     pub carried: Option<Carried>,
-    /// That task; `None` outside a fleet.
+    /// The task; `None` outside a fleet.
     pub fleet: Option<TaskOfFleet>,
-    /// Whether an earlier loop of that task left the working tree as it is.
+    /// Whether the working tree is as an earlier loop of that task left it.
     pub is_as_left: bool,
 }
 
@@ -147,8 +147,7 @@ pub fn establish_loop(
     Ok(Some((held, record, notes)))
 }
 
-/// Takes the baseline for progress and protected paths, and returns what the user should know of
-/// it.
+/// Records the baseline for progress and protected paths. Returns notes for the user.
 fn look_at_tree(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
     let mut notes: Vec<String> =
         record.contract.checks.iter().filter_map(partial_check_note).collect();
@@ -173,7 +172,7 @@ fn partial_check_note(check: &Check) -> Option<String> {
     ))
 }
 
-/// Records the start. If that fails the user learns that nothing was started, so the record is
+/// Records the start. If that fails the user is told that nothing was started, so the record is
 /// removed.
 fn begin_record(home: &Home, held: &Held, record: Loop) -> Result<Loop> {
     let file = home.loop_file(&record.id, "loop.json");
@@ -184,8 +183,7 @@ fn begin_record(home: &Home, held: &Held, record: Loop) -> Result<Loop> {
     Ok(recorded?)
 }
 
-/// The loop that a pointer names, unless it cannot be in the way of another; a note if it cannot be
-/// read.
+/// The loop that a pointer names, unless it cannot block another loop; a note if it cannot be read.
 fn in_the_way(home: &Home, pointer: &Path, notes: &mut Vec<String>) -> Result<Option<Loop>> {
     let Some(id) = read_pointer(pointer)? else { return Ok(None) };
     match store::load(home, &id) {
@@ -203,7 +201,7 @@ fn in_the_way(home: &Home, pointer: &Path, notes: &mut Vec<String>) -> Result<Op
     }
 }
 
-/// Whether this command has started the loop: a client may send it twice, in the same turn.
+/// Whether this command has already started the loop: a client may send it twice, in the same turn.
 fn is_same_command(record: &Loop, contract: &Contract, new_owner: &NewOwner) -> bool {
     let NewOwner { owner, memory } = new_owner;
     let state = &record.state;
@@ -215,8 +213,8 @@ fn is_same_command(record: &Loop, contract: &Contract, new_owner: &NewOwner) -> 
         && record.contract == *contract
 }
 
-/// Frees the place for a loop that resumes: fails if the pointer names another loop at work.
-/// `notes` get one about a loop that cannot be read.
+/// Frees the place for a loop that resumes: fails if the pointer names another loop at work. If a
+/// loop cannot be read, a note is added to `notes`.
 pub fn make_way(
     home: &Home,
     pointer: &Path,
@@ -230,8 +228,8 @@ pub fn make_way(
     }
 }
 
-/// Frees the place for a loop of that owner. A loop at work there is ended if `is_ended`, and else
-/// the error names it. The notes are about one that had to end, or could be resumed.
+/// Frees the place for a loop of that owner. A loop at work there is ended if `is_ended`, and
+/// otherwise the error names it. The notes are about a loop that had to end, or could be resumed.
 fn vacate_tree(home: &Home, record: &Loop, owner: &Owner, is_ended: bool) -> Result<Vec<String>> {
     let id = &record.id;
     if !record.is_live() {
@@ -324,13 +322,13 @@ pub struct Started {
     pub record: Loop,
     /// A check that would fit this working tree, if the loop has none.
     pub suggestion: Option<String>,
-    /// What the user should know: one sentence each.
+    /// Notes for the user, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Starts a loop for a session. `None` if this same command has started it already: the plugin may
-/// be loaded twice. An error means that nothing was started, and says why. `taken_back` is a loop
-/// of this session that had no effect, and is replaced.
+/// Starts a loop for a session. `None` if this same command has already started it: the plugin may
+/// be loaded twice. An error means that nothing was started. `taken_back` is a loop of this session
+/// that had no effect, and is replaced.
 pub fn start_session_loop(
     home: &Home,
     hook: &Hook<'_>,

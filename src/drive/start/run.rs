@@ -44,8 +44,8 @@ use world::{clock, env, git, logs};
 /// The maximum number of characters in a command that a message names.
 const COMMAND_CHARS: usize = 80;
 
-/// Makes the terms of a run from what was typed in `folder`. `--worktree` makes the working tree,
-/// unless nothing may be written.
+/// Makes the terms of a run from the arguments typed in `folder`. `--worktree` creates the working
+/// tree, unless nothing may be written.
 pub fn prepare_run(home: &Home, arguments: RunArgs, folder: &Path) -> Result<Prepared> {
     let (folder, made) = make_worktree(&arguments, folder)?;
     let place = place::find_place(&folder, None)?;
@@ -105,7 +105,7 @@ fn make_worktree(arguments: &RunArgs, folder: &Path) -> Result<(PathBuf, Option<
     Ok((made.path, Some(note)))
 }
 
-/// The procedure that the single typed word names. A word that names none is not taken as a task,
+/// The procedure that the single typed word names. A word that names none is not used as a task,
 /// because it is too often a slip; but some languages write a sentence without blanks.
 fn load_procedure(
     arguments: &mut LoopArgs,
@@ -158,7 +158,7 @@ pub fn run_terms(
     })
 }
 
-/// A run's terms, with what the options say in place of what it had.
+/// A run's terms, with those that the options replace.
 pub fn renew_run(had: Run, options: &ProcessOptions) -> Run {
     Run {
         permissions: options.permissions().unwrap_or(had.permissions),
@@ -198,7 +198,7 @@ pub fn agent_notes(contract: &Contract) -> Vec<String> {
     notes.collect()
 }
 
-/// The note about checks that the agent may not run though crew does.
+/// The note about checks that crew runs and the agent may not.
 fn not_allowed(run: &Run, contract: &Contract) -> Option<String> {
     let commands = agents::not_allowed(run, &contract.checks).into_iter();
     let quoted: Vec<String> =
@@ -247,7 +247,7 @@ fn apply_recipe(typed: &RecipeArgs, mut recipe: Recipe, folder: &Path) -> Result
     Ok(recipe)
 }
 
-/// A typed fragment. A link that a person types is followed, wherever it points.
+/// A typed fragment. A link that the user types is followed, wherever it points.
 fn read_typed_fragment(text: &str, folder: &Path) -> Result<Fragment> {
     match read_fragment(text, folder, &disk::is_file) {
         Ok(Fragment::File(path)) => Ok(Fragment::File(disk::real_path(&path)?)),
@@ -258,7 +258,7 @@ fn read_typed_fragment(text: &str, folder: &Path) -> Result<Fragment> {
     }
 }
 
-/// Refuses a procedure that would ask its agent for nothing.
+/// Refuses a procedure whose prompt would be empty.
 fn require_phase(run: &Run) -> Result<()> {
     let is_empty = Phase::ALL[1..].iter().all(|phase| run.recipe.fragments_of(*phase).is_empty());
     if let (Some(name), true) = (&run.procedure, is_empty) {
@@ -336,7 +336,7 @@ pub fn begin_run(
 }
 
 /// The loop of the same task that had this working tree before: if it was killed, the work it left
-/// there is not a user's draft.
+/// there is not the user's draft.
 fn earlier_of(home: &Home, task: &TaskOfFleet, place: &Place) -> Option<LoopId> {
     let id = read_pointer(&home.checkout_pointer(&place.checkout)).ok()??;
     let found = store::load(home, &id).ok()?;

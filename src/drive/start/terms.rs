@@ -36,10 +36,10 @@ const TRUST_VARIABLE: &str = "CREW_TRUST";
 pub const WITHOUT_PROJECT: &str =
     "fix the file; until then `crew run --no-project` starts a loop here";
 
-/// What the tiers say about one working tree.
+/// The settings of all tiers for one working tree.
 #[derive(Debug, Clone)]
 pub struct LoadedSettings {
-    /// Without the typed tier.
+    /// The tiers, without the typed one.
     pub layers: Layers,
     /// The name of the client for which a project may have set the variables; `None` if only the
     /// user can.
@@ -129,8 +129,8 @@ pub fn in_force(
     Ok((settings, notes))
 }
 
-/// Every file of a recipe must exist, and one that is named in the checkout must be in it: a link
-/// would send the model files that are not the project's.
+/// Requires that every file of a recipe exists, and that one named in the checkout is inside it: a
+/// link could send the model files that are not the project's.
 fn check_recipe_files(checkout: &Path, recipe: &Recipe) -> Result<()> {
     for fragment in recipe.0.values().flatten() {
         let Fragment::File(file) = fragment else { continue };
@@ -181,7 +181,7 @@ pub fn refuse_untrusted(
 
 /// The largest task, in bytes.
 const TASK_BYTES: u64 = 1 << 20;
-/// In place of a command of `--verify`: use what [`detect_project`] finds.
+/// The word that replaces a command of `--verify`, for whatever [`detect_project`] finds.
 const AUTO: &str = "auto";
 
 /// What the user typed, as the highest tier of settings. `--verify auto` is resolved in `folder`.
@@ -217,7 +217,7 @@ fn typed_checks(typed: &[String], folder: &Path) -> Result<Vec<String>> {
     Ok(commands)
 }
 
-/// The contract the user's words ask for, with `settings` in force; a relative `--prompt-file`
+/// The contract that the user's words request, with `settings` in force; a relative `--prompt-file`
 /// starts at `cwd`.
 pub fn build_contract(
     arguments: &LoopArgs,
@@ -272,9 +272,9 @@ pub fn build_contract(
     Ok(contract)
 }
 
-/// The typed promise, else the one the task names, else the one in the settings, else the built-in
-/// word. The task overrides the files: an agent that reads one promise and has to keep another
-/// never can.
+/// The typed promise, otherwise the one the task names, otherwise the one in the settings,
+/// otherwise the built-in word. The task overrides the files: an agent that reads one promise and
+/// has to keep another never can.
 fn build_promise(arguments: &LoopArgs, settings: &Settings, task: &str) -> Result<Option<Promise>> {
     if arguments.terms.no_promise {
         return Ok(None);
@@ -322,10 +322,11 @@ fn read_task(arguments: &LoopArgs, cwd: &Path, start: &str) -> Result<String> {
 // The commands that test a folder: the one detection behind `crew init`, `--verify auto` and the
 // suggestion of a start without checks.
 
-/// The largest file that is read, and the most that is read of all; a larger one is ignored.
+/// The largest file that is read, and the maximum number of bytes read in all; a larger file is
+/// ignored.
 const FILE_BYTES: u64 = 1 << 20;
 const ALL_BYTES: u64 = 16 << 20;
-/// The maximum number of names in a folder examined, besides those that a project's files always
+/// The maximum number of names examined in a folder, in addition to those that every project may
 /// have.
 const NAMES_MAX: usize = 5000;
 

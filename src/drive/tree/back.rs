@@ -1,5 +1,5 @@
-//! Reads a loop's snapshots for a person, and brings one back into the working tree. Never while a
-//! loop works there: a person and an agent would undo each other's work.
+//! Reads a loop's snapshots for the user, and brings one back into the working tree. This is
+//! refused while a loop works there: the user and an agent would undo each other's work.
 
 use anyhow::{Context, Error, Result, anyhow};
 
@@ -13,8 +13,8 @@ use readers::parse::requests::Iterations;
 use world::git::snapshots::{Restored, Snapshots};
 use world::store::{self, Home, LOCK_WAIT};
 
-/// The difference that a loop, or some of its iterations, made; `None` is the whole loop. `stat`:
-/// the columns of a summary of it.
+/// The difference that a loop, or some of its iterations, made; `None` is the whole loop. `stat` is
+/// the number of columns of a summary.
 pub fn diff_of_iteration(
     home: &Home,
     record: &Loop,
@@ -56,13 +56,13 @@ pub fn unseen_changes_note(home: &Home, record: &Loop) -> Option<String> {
     Some(format!("iteration {iteration} is still running: its changes show when it ends"))
 }
 
-/// Whether a word says what a person goes back to: the end of an iteration, such as `3`, where 0 is
-/// the state before the first, or the state before an earlier return, by its name: `back-1`.
+/// Whether a word names a state to go back to: the end of an iteration, such as `3`, where 0 is the
+/// state before the first, or the state before an earlier return, by its name: `back-1`.
 pub fn is_target(word: &str) -> bool {
     word.strip_prefix("back-").unwrap_or(word).parse::<u32>().is_ok()
 }
 
-/// Makes the working tree what it was.
+/// Returns the working tree to this state.
 pub fn restore_iteration(home: &Home, record: &Loop, target: &str) -> Result<Restored> {
     let here = named_by(home, &home.checkout_pointer(&record.place.checkout))?;
     for other in std::iter::once(record).chain(&here) {

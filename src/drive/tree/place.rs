@@ -53,8 +53,8 @@ pub fn find_place(cwd: &Path, project: Option<&Path>) -> std::io::Result<Place> 
     })
 }
 
-/// What is missing of a loop's place, in which no agent can work then. Nothing is recreated
-/// unasked: a person who removed a working tree may have meant to.
+/// What is missing from a loop's place, in which no agent can work then. Nothing is recreated
+/// unasked: a user who removed a working tree may have meant to.
 pub fn missing_place(place: &Place) -> Option<Failure> {
     let Place { checkout, folder, branch, .. } = place;
     if disk::is_folder(folder) {
@@ -88,7 +88,7 @@ fn branch_dir(checkout: &Path, branch: &str) -> String {
     }
 }
 
-/// Refuses typed git steps outside a git repository, and notes those from the settings.
+/// Refuses typed git steps outside a git repository, and reports those from the settings.
 pub fn without_git(
     options: &ProcessOptions,
     steps: &GitSteps,
@@ -112,7 +112,7 @@ pub fn without_git(
     Ok(Some(format!("{why}: nothing is committed, pushed or rebased")))
 }
 
-/// The error where something needs a git repository and git finds none, or refuses it.
+/// The error if something needs a git repository and git finds none, or refuses it.
 pub fn git_needed(what: &str, here: &Path) -> Error {
     if let Some((cause, hint)) = git::find_refusal(here) {
         return Failure::new(format!("{what} needs git here: {cause}"), hint).into();
@@ -154,7 +154,7 @@ pub fn lost_repository(place: &Place) -> Option<GitFault> {
     fault.filter(|fault| fault.trouble == GitTrouble::Repository)
 }
 
-/// Refuses such a checkout.
+/// Refuses a checkout whose repository is not the one the loop began in.
 pub fn same_repository(place: &Place) -> Result<()> {
     match lost_repository(place) {
         Some(fault) => refuse!(fault.cause, fault.hint),
@@ -162,17 +162,17 @@ pub fn same_repository(place: &Place) -> Result<()> {
     }
 }
 
-/// The message when commits would be on no branch.
+/// The message if commits would be on no branch.
 pub const NO_BRANCH: &str =
     "no branch is checked out: no branch holds the commits (git switch -c NEW makes one)";
 
-/// The fault when the user's uncommitted files cannot be distinguished from the agent's work.
+/// The fault if the user's uncommitted files cannot be distinguished from the agent's work.
 pub fn unlisted_fault(fault: GitFault) -> GitFault {
     let cause = format!("what you have not committed cannot be listed: {}", fault.cause);
     GitFault { cause, ..fault }
 }
 
-/// Lists the user's own files, unless they are listed already; returns what to report about them.
+/// Lists the user's own files, unless they are listed already. Returns what to report about them.
 pub fn drafts_of(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<Vec<String>, GitFault> {
     let Some(trusted) = &record.trusted else { return Ok(Vec::new()) };
     if drafts_are_listed(home, &record.id) {
@@ -188,7 +188,7 @@ pub fn drafts_of(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<Vec<Strin
     Ok(left_out.map(|(files, what)| format!("{what}{}", name_files(&files))).collect())
 }
 
-/// The message when a branch other than the loop's is checked out.
+/// The message if a branch other than the loop's is checked out.
 pub fn on_another_branch(own: Option<&str>, branch: Option<&str>) -> String {
     match (own, branch) {
         (Some(own), Some(branch)) => format!(

@@ -49,12 +49,12 @@ const MARK: &str = "CREW_GROUPS";
 /// The prefix of the refs that keep commits that only a removed clone had.
 pub const KEPT: &str = "refs/crew/kept";
 
-/// The ref in the person's repository that points to a task's work.
+/// The ref in the user's repository that points to a task's work.
 pub fn tracking_ref(fleet: &str, task: &TaskId) -> String {
     format!("refs/remotes/crew/{fleet}/{task}")
 }
 
-/// The commits of a task that its attempts brought to the person's repository, as far as is known,
+/// The commits of a task that its attempts brought to the user's repository, as far as is known,
 /// and the one in its record. The presence of another commit proves nothing, because a person
 /// fetches what others push.
 pub fn known_commits(terms: &FleetTerms, task: &TaskId, commit: Option<&str>) -> Vec<String> {

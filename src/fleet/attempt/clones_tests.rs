@@ -8,7 +8,7 @@ use engine::fleet::{Carried, Refusal};
 use engine::record::TaskOfFleet;
 use world::process::fixture::run_alone;
 
-/// A repository `repo` with one commit on `main`, and what a shell line does there.
+/// A repository `repo` with one commit on `main`, and shell commands run in it.
 struct Yard(TempDir);
 
 impl Yard {
@@ -59,7 +59,7 @@ impl Yard {
         }
     }
 
-    /// Makes the clone; returns also what the log got.
+    /// Makes the clone, and returns the log too.
     fn make(&self, spec: &AttemptSpec) -> (Result<AttemptClone>, Vec<String>) {
         let mut lines = Vec::new();
         let mut note = |line: &str| lines.push(line.to_owned());
@@ -129,7 +129,7 @@ fn the_base_is_merged_into_a_branch_that_was_sent_back() {
     spec.sent_back = Some(Refusal::Conflict(vec!["file".to_owned()]));
     let url = yard.path("hub.git").display().to_string();
     spec.origin.source = Source::Local { repository: yard.path("repo"), url: Some(url) };
-    // The remote has moved since the person fetched.
+    // The remote has moved since the user fetched.
     yard.sh(
         "repo",
         "git commit -q --allow-empty -m later; git push -q ../hub.git main
@@ -150,7 +150,7 @@ fn work_begins_at_the_base_of_the_remote_and_not_at_the_users_local_branch() {
     let acts = [
         // Nothing was ever fetched, and a commit is on this machine alone.
         private.to_owned(),
-        // The remote has dropped a commit since the person pushed it.
+        // The remote has dropped a commit since the user pushed it.
         format!(
             "{private}; git remote add origin ../hub.git; git push -q -u origin main
             git push -q --force ../hub.git main~1:main"

@@ -1,7 +1,7 @@
-//! An attempt on another machine, and its coordinator, by refs of the remote alone. The attempt
-//! pushes its branch together with a result, each only over what it pushed before, so of two
-//! processes of one attempt only one can push. It reads requests from a ref of its task. All
-//! contact with the remote starts in a repository that no agent works in.
+//! An attempt on another machine and its coordinator, which communicate by refs of the remote
+//! alone. The attempt pushes its branch together with a result, each only over what it pushed
+//! before, so of two processes of one attempt only one can push. It reads requests from a ref of
+//! its task. All contact with the remote starts in a repository that no agent works in.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -60,7 +60,7 @@ pub fn home_of(home: &Home, source: &Source) -> Home {
     }
 }
 
-/// What an attempt leaves at the remote.
+/// The result that an attempt leaves at the remote.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemoteResult {
     pub report: AttemptReport,
@@ -133,7 +133,7 @@ impl From<GitFault> for RemoteTrouble {
     }
 }
 
-/// What an attempt knows of its refs at the remote.
+/// What an attempt knows about its refs at the remote.
 #[derive(Debug, Default)]
 struct LinkState {
     /// The refs of the branch and the result.

@@ -46,12 +46,12 @@ pub fn process_of(files: &FleetFiles, task: &TaskId, number: u32) -> Option<Proc
     Some(holder.owner.process)
 }
 
-/// What the lock of an attempt says about the process that holds it, or held it last.
+/// The note in the lock of an attempt about the process that holds it, or held it last.
 #[derive(Debug, Serialize, Deserialize)]
 struct AttemptHolder {
     owner: Owner,
-    /// Differs between the file of its spec and a later one, even with the same text. `None` if the
-    /// spec came from standard input.
+    /// A value that differs between the file of its spec and a later one, even with the same text.
+    /// `None` if the spec came from standard input.
     spec: Option<String>,
 }
 

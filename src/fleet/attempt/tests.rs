@@ -1,5 +1,5 @@
-//! The rules of a start, and what an attempt and its coordinator say to each other: by files, and
-//! by refs of real remotes on this machine.
+//! The rules of a start, and the messages between an attempt and its coordinator: by files, and by
+//! refs of real remotes on this machine.
 
 use std::time::Duration;
 
@@ -19,8 +19,8 @@ use world::git::remotes::Refs;
 use world::git::steps;
 use world::process::{Call, ExitCause};
 
-/// A remote `hub.git` with one commit on main, a home, and a clone of the remote where an attempt
-/// has its own.
+/// A remote `hub.git` with one commit on main, a home, and a clone of the remote with an attempt's
+/// clone in it.
 struct Yard {
     root: TempDir,
     home: Home,
@@ -108,8 +108,8 @@ impl Yard {
         record
     }
 
-    /// What the coordinator asks of the remote.
-    /// Asks something of an attempt, twice: the answer to the first try was lost.
+    /// Sends a request to an attempt as the coordinator does, twice, because the answer to the
+    /// first try was lost.
     fn ask(&self, number: u32, request: FleetRequest) {
         let asked = AttemptRequest { id: env::random_number(), number, request };
         for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! Branches of a remote, as a person and others leave them there.
+//! Branches of a remote, as the user and others leave them there.
 
 use tempfile::TempDir;
 
@@ -49,7 +49,7 @@ impl Yard {
         self.sh(&line)
     }
 
-    /// What the remote has of a branch.
+    /// The commit of a branch at the remote.
     fn there(&self, branch: &str) -> Option<String> {
         self.access.find_ref(&format!("refs/heads/{branch}")).unwrap()
     }

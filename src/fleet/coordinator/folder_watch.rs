@@ -1,4 +1,4 @@
-//! Watches the folder of tasks while its fleet runs, and reads changes that a person has trusted.
+//! Watches the folder of tasks while its fleet runs, and reads changes that the user has trusted.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -57,8 +57,8 @@ impl FolderWatch {
         files.chain([(String::new(), disk::stamp(&self.trust))]).collect()
     }
 
-    /// Reads the fleet again if its folder has changed. Returns its terms and tasks, or a line that
-    /// says why they stay as they were, such as text without a person's trust.
+    /// Reads the fleet again if its folder has changed. Returns its terms and tasks, or a line with
+    /// the reason why they stay as they were, such as text that the user has not trusted.
     pub(super) fn find_changes(
         &mut self,
         home: &Home,

@@ -24,13 +24,13 @@ use world::logs::Log;
 /// How often a landing begins again because the base has moved.
 const LANDING_TRIES: u32 = 8;
 
-/// The reason for a landing that was given up, or a start after a signal.
+/// The reason of a landing that was given up, or of a start after a signal.
 pub(super) const STOPPED: &str = "it was stopped";
 
 /// The landing in progress.
 #[derive(Default)]
 pub(super) struct LandingTry {
-    /// How often the landing began again.
+    /// How many times the landing began again.
     tries: u32,
     stops: Arc<AtomicBool>,
 }
@@ -131,7 +131,7 @@ pub(super) fn take_prepared(
     report_landing(coordinator, task, ended);
 }
 
-/// Pushes the checked commit together with a record that says so: both or neither.
+/// Pushes the checked commit together with a record that contains the landing: both or neither.
 fn push_landing(coordinator: &mut Coordinator<'_>, task: TaskId, main: String, commit: String) {
     let new = if commit == main { None } else { Some(commit.clone()) };
     let landed = Landed::Main(new);

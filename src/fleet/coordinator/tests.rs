@@ -1,5 +1,5 @@
-//! The loop of a coordinator with a record in memory and an executor whose attempts end as they are
-//! told to.
+//! The loop of a coordinator with a record in memory and an executor whose attempts end as the test
+//! requires.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -20,7 +20,7 @@ use engine::git::RefUpdate;
 use engine::record::{LoopId, Outcome, Proof};
 use world::store::write_json;
 
-/// A record in memory, which is lost or cannot be written when a test says so.
+/// A record in memory, which is lost or cannot be written when a test requires it.
 #[derive(Clone, Default)]
 struct MemoryStore {
     saved: Rc<RefCell<Option<FleetRecord>>>,
@@ -55,7 +55,7 @@ impl FleetStore for MemoryStore {
     fn note_answer(&mut self, _: bool) {}
 }
 
-/// Jobs that are over at once, or once they are cancelled.
+/// Jobs that end immediately, or once they are cancelled.
 #[derive(Clone)]
 struct Scripted {
     files: Rc<FleetFiles>,

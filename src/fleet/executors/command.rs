@@ -33,7 +33,7 @@ const CAUSE_CHARS: usize = 300;
 /// 63 long in all: a DNS label, as Kubernetes requires.
 const NAME_CHARS: usize = 32;
 
-/// The words for jobs that succeeded, or are simply over.
+/// The words for jobs that succeeded or simply ended.
 const SUCCEEDED: &str = "succeeded success complete completed done finished f c x";
 /// The words for jobs that failed or were cancelled.
 const FAILED: &str = "failed failure error cancelled canceled timed_out timeout startup_failure \
@@ -127,7 +127,7 @@ impl Executor for CommandSystem<'_> {
         id_of(id).is_ok()
     }
 
-    /// Asks about one job after the other, beginning after the one that was asked about last.
+    /// Looks up one job after the other, beginning after the one that was looked up last.
     fn find_jobs(&mut self, open: &[SeenJob]) -> Result<FoundJobs> {
         let (before, after) = open.split_at(open.partition_point(|job| job.id <= self.last_asked));
         let deadline = Deadline::after(LIST_WITHIN);
@@ -202,12 +202,12 @@ fn id_of(line: &str) -> Result<&str> {
     Err(Failure::new(format!("{why}: {shown:?}"), hint).into())
 }
 
-/// What a system says about a job.
+/// What a system reports about a job.
 #[derive(Debug, PartialEq, Eq)]
 enum JobPlace {
     /// The job may wait or run.
     Open,
-    /// The job is over, for this reason, which is empty for success.
+    /// The job has ended, for this reason, which is empty for success.
     Ended(String),
     /// The system does not know the job.
     Missing,

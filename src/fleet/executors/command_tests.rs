@@ -8,8 +8,9 @@ use crate::fleet::executors::FleetJobs;
 use crate::fleet::executors::tests::{a_spec, list_jobs, task_id};
 use world::files::tree;
 
-/// A batch system made of shell, with the word of each job in a file. Files beside it order faults:
-/// `down`, `hang`, `junk` (what a submission prints) and `slow` (a job whose status hangs).
+/// A batch system made of shell commands, with the state of each job in a file. Files beside it
+/// cause faults: `down`, `hang`, `junk` (the output of a submission) and `slow` (a job whose status
+/// hangs).
 const STUB: &str = r#"
 cd "${0%/*}" || exit
 [ ! -e down ] || { echo 'welcome'; echo 'no route to the controller' >&2; exit 7; }
@@ -80,7 +81,7 @@ impl System {
         executor.submit_attempt(&a_spec("it's"))
     }
 
-    /// Makes this many jobs known, which the executor did not submit itself.
+    /// Adopts this many jobs, which the executor did not submit itself.
     fn adopt(&self, executor: &mut FleetJobs<'_>, count: u32) {
         for number in 1..=count {
             self.write(&format!("jobs/{number}.host"), "queued");

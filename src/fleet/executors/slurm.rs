@@ -100,7 +100,7 @@ impl<'a> Slurm<'a> {
         Some(SeenJob { id, task, number: number.parse().ok()?, ended })
     }
 
-    /// The job in a line of `squeue -h -O` with [`COLUMNS`], unless it is over.
+    /// The job in a line of `squeue -h -O` with [`COLUMNS`], unless it has ended.
     fn parse_listed(&self, line: &str) -> Option<SeenJob> {
         let fields: Vec<&str> = line.splitn(3, '|').map(str::trim).collect();
         let [id, state, name] = fields[..] else { return None };

@@ -28,7 +28,7 @@ fn line_of(state: &str, exit: &str, node: &str, restarts: u32) -> String {
     )
 }
 
-/// The open jobs of an executor, as it asks for them.
+/// This many open jobs of an executor.
 fn open_jobs(count: u64) -> Vec<SeenJob> {
     let job = |number: u64| SeenJob {
         id: number.to_string(),
@@ -39,7 +39,7 @@ fn open_jobs(count: u64) -> Vec<SeenJob> {
     (0..count).map(job).collect()
 }
 
-/// Takes in what Slurm answers with these jobs, when it was asked for job 7.
+/// Applies Slurm's answer with these jobs to a query about job 7.
 fn take_jobs(executor: &mut FleetJobs<'_>, jobs: Vec<SeenJob>, now_ms: u64) -> String {
     let seven = SeenJob { id: "7".to_owned(), task: task_id("auth"), number: 1, ended: None };
     let asked = left_by(&[seven], &jobs);
@@ -58,7 +58,8 @@ fn the_submission_quotes_every_word_and_keeps_the_log_private() {
     insta::assert_snapshot!(command, @r#"mask=$(umask) && umask 077 && mkdir -p -- '/scratch/100% of it' && chmod 700 -- '/scratch/100% of it' && { printf '#!/bin/sh\numask %s\n' "$mask"; cat; } | sbatch --parsable '--job-name=crew/night/it'\''s/2' --requeue --open-mode=append --signal=B:TERM@60 -o '/scratch/100%% of it/%j.log'"#);
 }
 
-/// Takes a script as Slurm does: the log is made with the mask of sbatch, and the job has it too.
+/// Accepts a script as Slurm does: the log is created with the umask of sbatch, and the job has it
+/// too.
 const SBATCH: &str = r#"#!/bin/sh
 for word in "$@"; do last=$word; done
 cat > "$STUB/script"

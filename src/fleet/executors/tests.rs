@@ -54,7 +54,7 @@ pub(super) fn list_jobs(jobs: &[SeenJob]) -> String {
 }
 
 impl FleetJobs<'_> {
-    /// What a list shows once this answer has come.
+    /// The list of jobs after this answer.
     pub(super) fn shown_after(&mut self, found: Result<FoundJobs>, now_ms: u64) -> Result<String> {
         self.take_found(found, now_ms)?;
         Ok(list_jobs(&self.jobs.values().map(|job| job.seen.clone()).collect::<Vec<_>>()))
@@ -102,8 +102,8 @@ fn the_script_contains_the_spec_after_a_marker_that_does_not_occur_in_it() {
     assert_eq!(script, expected);
 }
 
-/// Runs the script of an attempt with a crew made of shell, and returns how it ended and what it
-/// printed. A driver sends TERM to the script's process as soon as that crew is there.
+/// Runs the script of an attempt with a crew made of shell commands, and returns its exit status
+/// and output. A driver sends TERM to the script's process as soon as that crew has started.
 fn run_script(spec: &AttemptSpec, body: &str, is_signalled: bool) -> (ExitCause, String) {
     let folder = testkit::folder();
     let crew = folder.path().join("crew");

@@ -37,7 +37,7 @@ pub enum TaskReason {
         reason: EndReason,
         notes: Vec<String>,
     },
-    /// Its agent asks a person; empty if it gave no reason.
+    /// Its agent needs a person, with its reason, which may be empty.
     Asked(String),
     Cancelled {
         by: Actor,
@@ -57,7 +57,7 @@ pub enum TaskReason {
     WorkConflict(String),
     /// The attempt could not begin or continue.
     Failed(String),
-    /// The executor says that the process of the attempt is gone.
+    /// The executor reports that the process of the attempt is gone.
     ProcessGone(String),
     Interrupted,
     /// Its attempts ended this often in a row without a finished iteration.
@@ -123,7 +123,7 @@ impl TaskEnding {
         self.outcome == Outcome::Cancelled
     }
 
-    /// The ending for work that is to land now, whatever prevented that before.
+    /// The ending for work that is to land now, whatever prevented its landing before.
     pub fn for_landing(self) -> Self {
         let reason = match (self.reason, self.proof) {
             (reason @ TaskReason::Loop { .. }, _) | (reason, None) => reason,

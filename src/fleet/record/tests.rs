@@ -55,15 +55,15 @@ fn a_record_of_a_newer_crew_is_refused_whatever_it_contains() {
     }
 }
 
-/// A record in which the value at this path is another one.
+/// A record with another value at this path.
 fn change_record(path: &str, value: Value) -> Vec<u8> {
     let mut record = serde_json::to_value(a_full_record()).unwrap();
     *record.pointer_mut(path).unwrap_or_else(|| panic!("{path}")) = value;
     serde_json::to_vec(&record).unwrap()
 }
 
-/// What somebody wrote who may push to the remote. Each is refused with its cause, or holds nothing
-/// that acts.
+/// Records written by somebody who may push to the remote. Each is refused with its cause, or
+/// contains nothing that crew acts on.
 #[test]
 fn hostile_records_are_refused() {
     let deep = ["[", "]"].map(|text| text.repeat(200_000)).join("");
@@ -117,7 +117,8 @@ fn hostile_records_are_refused() {
     insta::assert_snapshot!("hostile_records", shown.collect::<Vec<_>>().join("\n"));
 }
 
-/// These say nothing wrong: text that is cleaned where it is shown, and moments to come.
+/// Values that are valid although unusual: text that is cleaned where it is shown, and times in the
+/// future.
 #[test]
 fn odd_strings_and_times_are_accepted_as_data() {
     for (path, value) in [

@@ -25,7 +25,8 @@ const BESIDE: usize = 26;
 const NARROW: usize = 60;
 
 impl FleetStatus<'_> {
-    /// The page, in at most `rows` lines where a screen has no more; `remark` is the last line.
+    /// The page, in at most `rows` lines if the screen has only that many; `remark` is the last
+    /// line.
     pub fn render_page(
         &self,
         at: Reading,
@@ -58,7 +59,8 @@ impl FleetStatus<'_> {
         lines.iter().take(most).map(|line| fit_line(line, at.width)).collect()
     }
 
-    /// Renders "fleet shop: 12 of 20 landed · 4 run · 1 needs you", with money and time below.
+    /// Renders the head: "fleet shop: 12 of 20 landed · 4 run · 1 needs you", with money and time
+    /// below.
     fn render_head(&self, width: usize) -> Vec<String> {
         let FleetRecord { terms, request, .. } = self.record;
         let (counts, name) = (&self.counts, show_text(&terms.name));
@@ -83,8 +85,8 @@ impl FleetStatus<'_> {
         first.lines().map(str::to_owned).chain([used]).collect()
     }
 
-    /// Renders "landed    main 4f2c9d1: user-model, addresses and 8 more": the finished tasks of
-    /// one kind, and where the newest is.
+    /// Renders the finished tasks of one kind, and where the newest is: "landed    main 4f2c9d1:
+    /// user-model, addresses and 8 more".
     fn render_done(&self, tasks: &[TaskStatus<'_>]) -> Vec<String> {
         let mut tasks: Vec<&TaskStatus<'_>> = tasks.iter().collect();
         tasks.sort_by_key(|row| row.what);

@@ -18,7 +18,7 @@ fn id(name: &str) -> TaskId {
     name.parse().unwrap()
 }
 
-/// A fleet that lands, begun two hours before.
+/// A fleet that lands its tasks and began two hours ago.
 fn a_record() -> FleetRecord {
     let terms = FleetTerms {
         name: "shop".to_owned(),

@@ -23,11 +23,11 @@ pub enum FleetEvent {
     Fetched { task: TaskId, commit: String },
     /// The task's commits could not be fetched or pushed.
     FetchFailed { task: TaskId, why: String, concerns: FetchConcern },
-    /// The process or job of the running attempt is over, and no report says how it ended.
+    /// The process or job of the running attempt has ended, and no report says how.
     Gone { task: TaskId, number: u32, why: String },
     /// The executor refused an attempt.
     NotStarted { task: TaskId, why: String },
-    /// The executor was asked to cancel a job; `why`: that failed.
+    /// The executor was asked to cancel a job; `why` is the reason if that failed.
     EndAsked { task: TaskId, why: Option<String> },
     /// The task's work has landed.
     Landed(TaskId, Landed),
@@ -37,9 +37,10 @@ pub enum FleetEvent {
     LandingFailed { task: TaskId, why: String, needs_person: bool },
     /// A person's or an agent's request; `None` means all tasks.
     Requested(Option<TaskId>, FleetRequest),
-    /// This part, such as the remote, does not work, so nothing starts; `None`: it works again.
+    /// This part, such as the remote, does not work, so nothing starts; with `None` it works again.
     Trouble { of: &'static str, why: Option<String> },
-    /// The number of SIGINT or SIGTERM signals so far; `is_hangup`: the terminal was closed.
+    /// The number of SIGINT or SIGTERM signals so far; `is_hangup` means that the terminal was
+    /// closed.
     Signal { times: u32, is_hangup: bool },
     /// Time passed: decides what starts, lands and is fetched.
     Tick,
@@ -73,7 +74,8 @@ pub enum FleetRequest {
 pub enum Effect {
     /// Writes the record, before any later effect.
     Save,
-    /// Submits an attempt to the executor. `continues`: with this number's existing loop and clone.
+    /// Submits an attempt to the executor; if it `continues`, with this number's existing loop and
+    /// clone.
     Start { task: TaskId, number: u32, continues: bool },
     /// Passes a request on to the loop of a running attempt.
     Pass { task: TaskId, request: FleetRequest },
@@ -91,7 +93,7 @@ pub enum Effect {
     Remove { task: TaskId },
     /// Prints a line for people.
     Say(FleetLine),
-    /// Ends the coordinator, which is done.
+    /// Ends the coordinator, whose work is done.
     Finish,
 }
 

@@ -15,7 +15,7 @@ const TEXT_CHARS: usize = 200;
 const TASK_COLUMNS: usize = 14;
 /// How many characters of a commit are shown.
 pub const COMMIT_CHARS: usize = 7;
-/// The wait, in seconds, below which its end is shown to the second.
+/// The length of a wait, in seconds, below which its end is shown to the second.
 const SECONDS_BELOW_S: i64 = 120;
 
 /// Renders the line of an event at `at`, the user's local time, without a line break.
@@ -77,7 +77,7 @@ pub fn render_ending(ending: &TaskEnding) -> String {
     }
 }
 
-/// Renders "waits until 09:10: usage limit", with seconds if the wait is short.
+/// Renders a wait: "waits until 09:10: usage limit", with seconds if the wait is short.
 fn render_wait(until: Option<DateTime<Utc>>, why: &str, at: DateTime<FixedOffset>) -> String {
     let until = until.map_or(String::new(), |until| {
         let is_near = (until - at.to_utc()).num_seconds().abs() < SECONDS_BELOW_S;

@@ -1,4 +1,4 @@
-//! A coordinator with random events: what holds of its record and effects in every order.
+//! A coordinator with random events: what is true of its record and effects in every order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,11 +11,11 @@ use crate::fleet::fixture::{
 use crate::fleet::record::{Holder, WaitsFor};
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
-/// What an iteration costs, in cents and in millionths.
+/// The cost of an iteration, in cents and in millionths of a dollar.
 const CENTS: u64 = 10;
 const ITERATION_MICROS: u64 = CENTS * 10_000;
 
-/// Something that happens: its kind, and the task that it happens to.
+/// A random event: its kind, and the index of its task.
 type Happening = (u8, usize);
 
 /// An attempt that runs.
@@ -23,7 +23,7 @@ type Happening = (u8, usize);
 struct Process {
     number: u32,
     completed: u32,
-    /// The most that it may cost.
+    /// The maximum that it may cost.
     limit: u64,
 }
 
@@ -59,7 +59,7 @@ impl World {
         }
     }
 
-    /// Takes a step, holds what must be true against it, and does what it says.
+    /// Takes a step, checks the invariants, and carries out the effects.
     fn step(&mut self, event: FleetEvent) {
         let before = self.bench.record.clone();
         let was_signalled =
@@ -114,7 +114,8 @@ impl World {
         }
     }
 
-    /// What is spent and set aside is above the limit by one iteration of what ran at once at most.
+    /// Checks that the money spent and set aside exceeds the limit by at most one iteration of each
+    /// task that ran at that time.
     fn hold_the_money(&self) {
         let max = self.bench.record.terms.limits.max_cost_micros;
         let tasks = self.bench.record.tasks.values();
@@ -141,7 +142,7 @@ impl World {
         self.step(FleetEvent::Reported(task.clone(), report));
     }
 
-    /// A coordinator that was killed: the next one finds what is gone, and reads the folder.
+    /// Restarts a killed coordinator: the next one finds what is gone, and reads the folder.
     fn restart(&mut self) {
         let described = std::mem::take(&mut self.bench.coordination.described);
         let clones = std::mem::take(&mut self.bench.coordination.clones);
@@ -238,7 +239,7 @@ impl World {
         }
     }
 
-    /// Lets everything go well from here on.
+    /// Completes everything without further faults.
     fn finish(&mut self) {
         self.restart();
         for _ in 0..30 {

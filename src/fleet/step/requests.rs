@@ -1,4 +1,4 @@
-//! The effects of what people do: task files, requests (a pause, a cancel, another try, a message)
+//! The effects of what users do: task files, requests (a pause, a cancel, another try, a message)
 //! and signals. A cancelled task stays cancelled until it is resumed, and no agent works on a
 //! completed task again.
 
@@ -130,7 +130,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Says what a changed file means for the task, unless the task simply starts with it.
+    /// Reports what a changed file means for the task, unless the task simply starts with it.
     fn note_of_change(&self, id: &TaskId, revision: Option<&String>) -> Option<&'static str> {
         let task = self.record.task(id)?;
         if revision.is_none_or(|revision| *revision == task.text.revision) {
@@ -186,7 +186,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Asks again for the end of running jobs, unless a resume has lifted the request.
+    /// Repeats the requests to end running jobs, unless a resume has lifted them.
     pub(super) fn end_again(&mut self) {
         let Self { record, coordination, .. } = self;
         coordination.backoffs.ends.retain(|id, _| {

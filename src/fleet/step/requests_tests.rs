@@ -1,4 +1,4 @@
-//! What follows from requests of people and agents, and when it reaches a loop.
+//! The effects of requests by users and agents, and when they reach a loop.
 
 use super::table_tests::{effect, state};
 use super::tests::{ask_resume, notes_of};

@@ -1,4 +1,4 @@
-//! What each event does to a task in each state.
+//! The effects of each event on a task in each state.
 
 use super::*;
 use crate::fleet::fixture::{
@@ -195,7 +195,7 @@ fn all_events() -> Vec<(String, FleetEvent)> {
     events
 }
 
-/// What each event does to a task in each state: `events: effects → state`.
+/// The effects of each event on a task in each state: `events: effects → state`.
 #[test]
 fn every_event_has_an_effect_in_every_state() {
     let mut rows = Vec::new();

@@ -1,4 +1,4 @@
-//! What follows from single events and from rows of them.
+//! The effects of single events and of sequences of them.
 
 use super::table_tests::{a_conflict, all_states, effect, state};
 use super::*;
@@ -141,7 +141,7 @@ fn a_task_stays_exhausted_until_its_limit_is_raised() {
     assert_eq!((bench.task("a").attempt, bench.task("a").is_running()), (2, true));
 }
 
-/// Its loop would say at once that the limit is used up, and the refusal would be forgotten.
+/// Its loop would only report that the limit is used up, and the refusal would be forgotten.
 #[test]
 fn a_refusal_stays_the_reason_if_no_iteration_is_left_to_resolve_it() {
     let mut sent_back = a_running_task();
@@ -190,7 +190,7 @@ fn completed_work_whose_task_file_is_hidden_lands_once_the_file_is_back() {
     assert!(effects.contains(&Effect::Land { task: id("a") }), "{effects:?}");
 }
 
-/// A later start with these terms, which reads the same folder.
+/// Starts the fleet again with these terms and the same folder.
 fn start_again(bench: &mut Bench, terms: FleetTerms) -> Vec<Effect> {
     bench.record.take_up(terms, Holder::default());
     let described = std::mem::take(&mut bench.coordination.described);
@@ -552,7 +552,7 @@ fn a_clone_that_cannot_be_read_ends_its_own_task_and_stops_no_other() {
     assert!(bench.task("a").is_running());
 }
 
-/// Such as a file that is too large for the host.
+/// For example, a file may be too large for the host.
 #[test]
 fn a_branch_that_the_remote_refuses_blocks_only_its_own_task_until_it_is_cancelled() {
     let work = || with_tip(all_states().remove(4).1, Some(a_commit(2)));

@@ -32,7 +32,7 @@ pub struct RemoteAccess {
 }
 
 impl RemoteAccess {
-    /// Accesses the fleet's remote, if it has one, from the person's repository. A signal ends a
+    /// Accesses the fleet's remote, if it has one, from the user's repository. A signal ends a
     /// connection soon, a second one at once.
     pub fn for_terms(terms: &FleetTerms, signals: &Signals) -> Option<Self> {
         let patience = Patience { signals: signals.clone(), within: Duration::ZERO, talk: TALK };

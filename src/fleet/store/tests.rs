@@ -72,7 +72,7 @@ impl Yard {
         LockedFleetStore::take_fleet(home, &self.terms(is_shared), &signals, replaces, &mut quiet)
     }
 
-    /// Takes the fleet and writes its first record, or the one that is there under its name.
+    /// Takes the fleet and writes its first record, or the existing one under its name.
     fn begin(&self, home: &Home, is_shared: bool) -> (LockedFleetStore, FleetRecord) {
         let (mut store, found) = self.take(home, is_shared, false).unwrap();
         let holder = Holder::this_process(home, clock::now().wall).unwrap();

@@ -46,7 +46,7 @@ const MAX_CONTRACT_BYTES: usize = 1 << 20;
 const SETUP_TIMEOUT_S: u64 = 45 * 60;
 /// Each task with its options.
 type TasksRead = Vec<(FleetTask, TaskOptions)>;
-/// How to write an option in a file.
+/// The hint on how to write an option in a file.
 const OPTION_IN_A_FILE: &str =
     " (here as a key without --, under [task] in fleet.toml or in the front matter)";
 /// The maximum number of tasks that a sentence names.

@@ -12,12 +12,12 @@ use engine::fleet::LandingMode;
 use readers::parse::arguments::FleetRunArgs;
 use world::files::disk;
 
-/// What is missing on the machine or in git, as the reason of a refusal.
+/// The refusal because the machine or git lacks something.
 fn refusal_of(described: anyhow::Result<DescribedFleet>) -> String {
     reason_of(described, FailureKind::Error)
 }
 
-/// The same for what the command line or a file has wrong.
+/// The refusal because the command line or a file is wrong.
 fn refused_as_wrong(described: anyhow::Result<DescribedFleet>) -> String {
     reason_of(described, FailureKind::Usage)
 }

@@ -1,4 +1,4 @@
-//! A repository with tasks, for tests: what a start reads and looks at, with real git.
+//! A repository with tasks, for tests: everything that a start reads, with real git.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use world::files::disk::{self, Durability};
 use world::process::{Call, ExitCause};
 use world::store::Home;
 
-/// A task whose agent is on every machine.
+/// A task whose agent exists on every machine.
 pub const A_TASK: &str = "---\nagent-cmd: sh -c true\nverify: test -f done\n---\nDo it.\n";
 
 /// A folder with the repository `shop` on the branch `main`, and the bare remote `origin.git`.
@@ -21,7 +21,7 @@ pub struct Yard {
 }
 
 impl Yard {
-    /// With the tasks `a` and `b`, committed and pushed.
+    /// A repository with the tasks `a` and `b`, committed and pushed.
     pub fn new() -> Self {
         let root = testkit::folder();
         let home = Home::at(&root.path().join("home"));
@@ -57,7 +57,7 @@ impl Yard {
         disk::write(&path, text.as_bytes(), Durability::Process).unwrap();
     }
 
-    /// What git prints in a folder, where it must succeed.
+    /// The output of git in a folder, where it must succeed.
     pub fn git(&self, folder: &str, arguments: &[&str]) -> String {
         let call = Call::of("git", &self.path(folder)).args(arguments);
         let ended = call.run(|| false).unwrap();

@@ -1,10 +1,10 @@
-//! What a fleet.toml says for all tasks, and what is reported of its faults.
+//! The settings of a fleet.toml for all tasks, and the report of its faults.
 
 use super::options::FleetFile;
 use super::tests::{FLEET, read_files};
 use readers::parse::amounts::Amount;
 
-/// What a fleet.toml says, or all that is wrong in it.
+/// The settings of a fleet.toml, or all of its faults.
 fn read_fleet_file(text: &str) -> Result<FleetFile, String> {
     read_files(&[], Some(text)).map(|(file, _)| file)
 }

@@ -1,4 +1,4 @@
-//! Reads a folder of tasks as a person writes it: what it says, what a person has to trust in it,
+//! Reads a folder of tasks as the user writes it: what it says, what the user has to trust in it,
 //! and the contract of each task. It writes nothing and contacts no remote.
 
 mod describe;

@@ -95,17 +95,18 @@ pub struct FleetFile {
     /// The maximum number of iterations at once.
     #[serde(deserialize_with = "above_zero")]
     pub slots: Option<Amount<{ Unit::Count as usize }>>,
-    /// For all tasks together; 0 sets no limit.
+    /// The cost limit of all tasks together; 0 sets no limit.
     pub max_cost: Option<Amount<{ Unit::Dollars as usize }>>,
     /// The command for `sh -c` that prepares a new clone.
     pub setup: Option<String>,
     #[serde(deserialize_with = "above_zero")]
     pub setup_timeout: Option<Amount<{ Unit::Seconds as usize }>>,
     pub keep_branches: bool,
-    /// Under `[land]`: commands for `sh -c` that must pass on the base before a task's work lands.
+    /// The commands for `sh -c` under `[land]` that must pass on the base before a task's work
+    /// lands.
     #[serde(deserialize_with = "deserialize_texts")]
     pub check: Vec<String>,
-    /// Under `[land]`: ignored files that the clean checkout of a landing keeps, as patterns of
+    /// The ignored files under `[land]` that the clean checkout of a landing keeps, as patterns of
     /// git.
     #[serde(deserialize_with = "deserialize_texts")]
     pub keep: Vec<String>,
@@ -216,7 +217,7 @@ pub(super) fn check_value<T: DeserializeOwned>(
     Err(expected.split(", not ").next().unwrap_or_default().to_owned() + quotes)
 }
 
-/// Says what is wrong with a key that is not valid here.
+/// The fault for a key that is not valid here.
 fn unknown_key(key: &str, name: &str, keys: &'static str) -> String {
     let takes_options = is_word_of(keys, AGENT_WORDS);
     let mut known: Vec<&str> = words_of(keys).collect();

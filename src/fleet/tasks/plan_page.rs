@@ -1,7 +1,8 @@
-//! What a person reads before a fleet starts, and with `--dry-run` in full: what it reads, which
-//! task starts when, who works on it, what it may cost, which commands it runs, what it pushes, and
-//! what of that is new to this machine. Five tasks fit on a terminal of 24 lines. Commands are
-//! shown whole, with nothing hidden, because a person trusts them here. The page asks nothing.
+//! The page that the user reads before a fleet starts, and with `--dry-run` in full: what the fleet
+//! reads, which task starts when, who works on it, what it may cost, which commands it runs, what
+//! it pushes, and which of that is new to this machine. Five tasks fit on a terminal of 24 lines.
+//! Commands are shown whole, with nothing hidden, because a person trusts them here. The page asks
+//! nothing.
 
 use std::collections::BTreeSet;
 
@@ -162,9 +163,9 @@ fn list_overlaps(open: &[&DescribedTask]) -> Vec<Value> {
 /// A row's name and its text.
 type Row = (&'static str, String);
 
-/// Who works on the tasks, with which options, and by which commands. Each item appears once, with
-/// its tasks unless it applies to all. Ended tasks are included, because a person may resume them,
-/// and what is trusted here is not asked about then.
+/// The agents of the tasks, with their options and commands. Each item appears once, with its tasks
+/// unless it applies to all. Ended tasks are included, because the user may resume them, and
+/// nothing asks for trust then.
 fn setup_rows(terms: &FleetTerms, tasks: &[DescribedTask], width: usize) -> Vec<String> {
     let mut rows: Vec<(Row, Vec<String>)> = Vec::new();
     for task in tasks {
@@ -227,7 +228,8 @@ fn row_of((name, text): &Row, of: &[String], is_of_all: bool, width: usize) -> S
     format!("{line}\n{}", indent_text(&names, INDENT + 2, width))
 }
 
-/// Renders "claude, model opus, permissions bypass, at most $5.00; then codex".
+/// Renders the agents of a task: "claude, model opus, permissions bypass, at most $5.00; then
+/// codex".
 fn describe_agent(task: &DescribedTask) -> String {
     let Some(run) = &task.contract.run else { return String::new() };
     let cost = Money::from_micros(task.contract.limits.max_cost_micros);

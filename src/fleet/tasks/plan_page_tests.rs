@@ -51,7 +51,7 @@ fn a_request(subject: TrustSubject) -> TrustRequest {
     TrustRequest { subject, text: String::new(), origin: ValueOrigin::Typed }
 }
 
-/// Five tasks with all that a page has rows for.
+/// Five tasks that fill every kind of row on the page.
 fn five_tasks() -> DescribedFleet {
     let test = ("npm test", Role::Verify);
     let mut vat = a_task("vat-rounding", &[test, ("npm run lint", Role::Gate)]);

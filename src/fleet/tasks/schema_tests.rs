@@ -17,7 +17,7 @@ use readers::parse::settings::schema_fixture::{
     by_schema, description, differences, key, keys, listed, words,
 };
 
-/// In front matter and in fleet.toml a number is also a text.
+/// The schema of a number that may also be a text, as in front matter and fleet.toml.
 fn loose(mut part: Value) -> Value {
     let takes_text = part["type"] == "string" || part["type"][0] == "string";
     if takes_text {
@@ -30,7 +30,7 @@ fn loose(mut part: Value) -> Value {
     part
 }
 
-/// What an option of `crew run` may hold, found by trying where it is not a setting.
+/// The schema of an option of `crew run`, found by trying if it is not a setting.
 fn option(name: &str) -> Value {
     let takes = |value: toml::Value| check_value::<TaskOptions>(name, Some(&value)).is_ok();
     let part = match Key::find_in_table("loop", name) {
@@ -50,7 +50,7 @@ fn option(name: &str) -> Value {
     loose(part)
 }
 
-/// The schema of fleet.toml. Its definition `front-matter` is that of a task's front matter.
+/// The schema of fleet.toml, whose definition `front-matter` is that of a task's front matter.
 pub fn schema() -> Value {
     let names = || option_keys().filter(|name| *name != TASK);
     let words = json!({ "type": "array", "items": { "type": ["string", "number"] } });
@@ -122,7 +122,7 @@ pub fn schema() -> Value {
     top
 }
 
-/// Why a text is not a fleet.toml: for its reader, and for the schema.
+/// Why a text is not a fleet.toml: according to the reader, and to the schema.
 pub fn judge_text(schema: &Value, text: &str) -> [Result<(), String>; 2] {
     [read_files(&[], Some(text)).map(drop), by_schema(schema, schema, text)]
 }
@@ -137,13 +137,13 @@ pub fn task_verdicts(schema: &Value, text: &str) -> [Result<(), String>; 2] {
     [without_neighbours(text), by_schema]
 }
 
-/// Whether a task file can be read; which other tasks there are is not in it.
+/// Whether a task file can be read on its own, whichever other tasks exist.
 fn without_neighbours(text: &str) -> Result<(), String> {
     let read = read_files(&[("b.md", text)], None).map(drop);
     read.or_else(|why| if why.contains("does not exist") { Ok(()) } else { Err(why) })
 }
 
-/// The same of front matter in TOML.
+/// Why a text is not front matter in TOML.
 pub fn front_verdicts(schema: &Value, text: &str) -> [Result<(), String>; 2] {
     let task = format!("+++\n{text}+++\ndo it");
     let front = &schema["definitions"]["front-matter"];

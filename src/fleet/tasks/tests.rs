@@ -1,4 +1,4 @@
-//! Task files and fleet.toml as people write them, and what is reported of their faults.
+//! Task files and fleet.toml as users write them, and the report of their faults.
 
 use clap::Arg;
 use serde::Deserialize;
@@ -31,7 +31,7 @@ fn read_words(yaml: &str) -> Vec<String> {
     read_task(&format!("---\n{yaml}\n---\ndo it\n")).words
 }
 
-/// What is reported of a task file.
+/// The report about a task file.
 fn refusal_of(text: &str) -> String {
     refused_of("auth.md", text)
 }
@@ -476,7 +476,7 @@ fn a_task_becomes_the_arguments_of_a_run_with_its_prompt_unchanged() {
     }
 }
 
-/// A key that the type does not know would be passed over without a word.
+/// A key that the type does not know would be ignored silently.
 #[test]
 fn every_key_that_a_file_may_have_is_accepted() {
     let unfit = || toml::Value::Table(toml::Table::new());
@@ -489,7 +489,7 @@ fn every_key_that_a_file_may_have_is_accepted() {
     }
 }
 
-/// What `crew run` takes and no list here names would be refused without a reason.
+/// An option of `crew run` that no list here names would be refused without a reason.
 #[test]
 fn an_option_of_crew_run_is_accepted_or_refused_with_its_line_and_a_hint() {
     let refused_by_name = |text: &str, file: &str, line: usize, key: &str| {

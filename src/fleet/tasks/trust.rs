@@ -1,4 +1,4 @@
-//! What a person has to trust in a fleet: everything in its folder that names a program, widens a
+//! What the user has to trust in a fleet: everything in its folder that names a program, widens a
 //! limit or leaves this machine, word for word, and each prompt by its fingerprint.
 
 use std::path::Path;

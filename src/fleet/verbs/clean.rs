@@ -26,7 +26,7 @@ use world::store::Home;
 /// How long to try for a lock, longer than a process that only tests it keeps it.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 
-/// What cleaning a fleet would remove.
+/// Everything that cleaning a fleet would remove.
 #[derive(Debug)]
 pub struct FleetLeftovers<'a> {
     home: &'a Home,
@@ -125,7 +125,7 @@ impl<'a> FleetLeftovers<'a> {
         Ok(())
     }
 
-    /// Renders a line for each thing that would be removed.
+    /// Renders a line for each item that would be removed.
     pub fn render_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for (id, number) in &self.clones {

@@ -1,5 +1,5 @@
-//! Draws the board on a screen of any size. What has no room is left out, from the right and from
-//! below. Whatever a colour says, a word says too.
+//! Draws the board on a screen of any size. Whatever does not fit is left out, from the right and
+//! from below. Every colour is also expressed by a word.
 
 use chrono::{DateTime, FixedOffset};
 use ratatui::Frame;
@@ -21,7 +21,7 @@ use engine::usage::Money;
 const TALL: u16 = 18;
 /// The maximum number of columns of a folder.
 const FOLDER: usize = 20;
-/// A folder takes at most one in so many columns.
+/// The number of columns for each of which a folder may take one.
 const FOLDER_PART: usize = 5;
 /// The width from which a row shows the beginning of its task.
 const WIDE: usize = 99;
@@ -68,7 +68,7 @@ pub fn draw_board(board: &Board, frame: &mut Frame<'_>, now: DateTime<FixedOffse
     frame.render_widget(foot_line(board, foot.width.into()), foot);
 }
 
-/// "crew watch · 6 loops · 1 needs you · 3 running · $31.40   07:02".
+/// Draws the head: "crew watch · 6 loops · 1 needs you · 3 running · $31.40   07:02".
 fn draw_head(board: &Board, frame: &mut Frame<'_>, area: Rect, now: DateTime<FixedOffset>) {
     let loops = count(board.rows.len() as u64, "loop");
     let mut parts = vec![Span::raw(format!("crew watch · {loops}"))];
@@ -185,7 +185,7 @@ fn row_style(row: &BoardRow) -> Style {
     }
 }
 
-/// The end of a folder, the part that distinguishes it from others.
+/// The end of a folder's path, the part that distinguishes it from others.
 fn end_of(folder: &str, columns: usize) -> String {
     if folder.width() <= columns {
         return folder.to_owned();
@@ -193,8 +193,8 @@ fn end_of(folder: &str, columns: usize) -> String {
     format!("…{}", folder.unicode_truncate_start(columns.saturating_sub(1)).0)
 }
 
-/// An empty line, then the chosen loop's task, its news, its last iterations and what its agent did
-/// last, in at most `most` lines.
+/// An empty line, then the chosen loop's task, its news, its last iterations and its agent's last
+/// activity, in at most `most` lines.
 fn detail_lines(board: &Board, width: usize, most: usize) -> Vec<Line<'static>> {
     let row = match board.rows.iter().find(|row| Some(&row.id) == board.chosen.as_ref()) {
         Some(row) if most > 1 => row,

@@ -82,7 +82,7 @@ fn a_board() -> Board {
     board
 }
 
-/// The screen as a person reads it.
+/// The screen as a user reads it.
 fn drawn(board: &Board, width: u16, height: u16) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| draw_board(board, frame, now())).unwrap();

@@ -152,7 +152,7 @@ fn failing_tests(iteration: &Iteration) -> Option<u64> {
     tests.map(|tests| u64::from(tests.failed())).reduce(|sum, failed| sum + failed)
 }
 
-/// What is neither an iteration nor an end, each with its time.
+/// Events that are neither an iteration nor an end, each with its time.
 fn other_events(known: &StoryPage<'_>) -> Vec<(String, String)> {
     let story = known.story;
     let mut lines = Vec::new();

@@ -30,8 +30,8 @@ fn passing_checks(facts: &Facts) -> impl Iterator<Item = &CheckResult> {
     facts.checks.iter().filter(|check| check.verdict == Verdict::Passed && !check.ran_no_test())
 }
 
-/// Whether a failure on record, or one on the tree as found, shows that the work made a check pass;
-/// else the reason, `None` where no check failed.
+/// Whether a recorded failure, or a failure on the tree as found, shows that the work made a check
+/// pass; otherwise the reason why not, which is `None` if no check failed.
 pub fn find_cause(subject: &Loop, facts: &Facts) -> Result<(), Option<NoProofCause>> {
     let memories = subject.state.seen().checks();
     let may_have_failed = !subject.state.seen().checked_as_found()
@@ -70,12 +70,12 @@ pub fn find_cause(subject: &Loop, facts: &Facts) -> Result<(), Option<NoProofCau
 pub struct ProofRuns {
     pub without_work: Option<WithoutWork>,
     pub baseline: Option<BaselineResult>,
-    /// What takes belief away.
+    /// The reason to lower the proof; `None` if there is none.
     pub against: Option<String>,
 }
 
-/// The end of a completed loop after these runs; `None` of any other. They raise its proof or lower
-/// it, and never make another end of it.
+/// How a completed loop ends after these runs; `None` for any other loop. They raise or lower its
+/// proof and never change its outcome.
 pub fn end_after_runs(record: &Loop, runs: &ProofRuns) -> Option<Ending> {
     let ending = record.state.end().ending().as_ref()?;
     if ending.outcome != Outcome::Completed {
@@ -114,7 +114,7 @@ pub fn end_after_runs(record: &Loop, runs: &ProofRuns) -> Option<Ending> {
     Some(Ending { outcome: Outcome::Completed, proof: Some(proof), reason, proof_notes })
 }
 
-/// Why runs that look for a better proof found none.
+/// Why the runs for a better proof did not find one.
 pub fn proof_notes(trial: Option<&WithoutWork>, as_found: Option<&BaselineResult>) -> Vec<String> {
     let trial = trial.and_then(WithoutWork::why_not).map(|why| format!("not proven: {why}"));
     let as_found =
@@ -122,7 +122,8 @@ pub fn proof_notes(trial: Option<&WithoutWork>, as_found: Option<&BaselineResult
     trial.into_iter().chain(as_found).collect()
 }
 
-/// What is wrong with the protected paths. A look that was wanted and failed is a complaint, too.
+/// The complaint about the protected paths. If they had to be compared and could not be, that is a
+/// complaint, too.
 pub fn find_tampering(subject: &Loop, facts: &Facts) -> Option<String> {
     subject.protected.as_ref()?;
     match facts.protected.as_ref()? {
@@ -152,7 +153,7 @@ pub fn list_lasting_doubts(subject: &Loop, facts: &Facts) -> Vec<String> {
     find_disagreement(facts).into_iter().chain(start).chain(tests).collect()
 }
 
-/// What a person should know of the checks that passed.
+/// What the user should know about the checks that passed.
 pub fn remark_on_checks(subject: &Loop, facts: &Facts) -> Option<String> {
     let of_the_changes = facts.test_changes.as_ref().and_then(TestChangesFinding::remark_text);
     let of_the_tests = facts.checks.iter().filter_map(|check| {
@@ -164,8 +165,8 @@ pub fn remark_on_checks(subject: &Loop, facts: &Facts) -> Option<String> {
     if remarks.is_empty() { None } else { Some(remarks.join("; ")) }
 }
 
-/// The exit status of a check that passed and its words disagree. Of several checks, the first of
-/// those with the worst words is named.
+/// A check that passed by its exit status although its output says otherwise. Of several such
+/// checks, the first with the worst output is named.
 fn find_disagreement(facts: &Facts) -> Option<String> {
     let passing = facts.checks.iter().filter(|check| check.verdict == Verdict::Passed);
     let found = passing.filter_map(|check| {

@@ -23,7 +23,7 @@ pub enum Decision {
     Continue,
     /// At `until` the same iteration runs again or, after a crash, the next one.
     Wait { until: DateTime<Utc>, why: String },
-    /// The agent may stop; nothing is counted and the status stays.
+    /// The agent may stop; no iteration is counted and the status does not change.
     Hold(Hold),
     /// The loop is over.
     Finish(Ending),
@@ -78,7 +78,7 @@ fn finish_unproved(outcome: Outcome, reason: EndReason) -> Decision {
     Decision::Finish(Ending::new(outcome, reason))
 }
 
-/// Finishes `completed`, with what a person should know of the checks and of the proof.
+/// Finishes `completed`, with what the user should know about the checks and the proof.
 fn finish_completed(judged: &Judged, facts: &Facts, mut ending: Ending) -> Decision {
     if let EndReason::Completed { remark, .. } = &mut ending.reason {
         remark.clone_from(judged.remark());
@@ -103,7 +103,7 @@ fn apply_request(judged: &Judged, facts: &Facts) -> Option<Decision> {
     })
 }
 
-/// 2. ended by the person at its keyboard → finish `interrupted`, whatever else happened; by a
+/// 2. ended by the user at its keyboard → finish `interrupted`, whatever else happened; by a
 ///    pause that was lifted since → the same iteration again.
 fn broken_off(facts: &Facts) -> Option<Decision> {
     let (Some(ProcessEnd::BrokenOff(how)), None) = (&facts.seen.agent.process, &facts.seen.request)
@@ -155,12 +155,12 @@ fn service_failed(subject: &Loop, facts: &Facts) -> Option<Decision> {
     Some(wait_or_end(subject, facts.now, until, message))
 }
 
-/// The wait after a failure ends when the agent is back for which a fallback works.
+/// Lets the wait after a failure end when the agent that a fallback replaces is available again.
 fn before_it_is_back(subject: &Loop, until: DateTime<Utc>) -> DateTime<Utc> {
     subject.working_fallback().map_or(until, |fallback| until.min(fallback.until))
 }
 
-/// A wait, or more of one; past a limit the loop finishes now.
+/// Begins or extends a wait; past a limit the loop finishes immediately.
 pub fn wait_or_end(subject: &Loop, now: Moment, until: DateTime<Utc>, why: &str) -> Decision {
     let Some(limit) = outlasted_by(subject, now, until) else {
         return Decision::Wait { until, why: why.to_owned() };
@@ -211,7 +211,7 @@ fn check_limits(judged: &Judged, facts: &Facts) -> Option<Decision> {
     })
 }
 
-/// The end of a loop whose limit is reached between two iterations, where no checks run.
+/// The end of a loop that reaches a limit between two iterations, where no checks run.
 pub fn spent_at_rest(subject: &Loop) -> Option<Ending> {
     let last = subject.state.seen().evidence().as_ref();
     let is_sound = last.is_some_and(|last| last.failure.is_none() && last.skipped.is_none());

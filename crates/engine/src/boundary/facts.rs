@@ -25,7 +25,7 @@ pub enum ControlRequest {
     Pause,
 }
 
-/// Why the model's service did not answer, by the possible remedy.
+/// Why the model's service did not answer, grouped by the remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApiError {
     /// Rate limit, overload, 5xx, network, unknown: counts neither as an iteration nor as a
@@ -53,16 +53,16 @@ pub enum ProcessEnd {
     Waited,
     /// By crew, because a person asked for it: how, or `None` where a request to the loop did.
     BrokenOff(Option<EndSignal>),
-    /// It could not be started, for this reason.
+    /// Not started by the system, for this reason.
     NotStarted(String),
-    /// It was not started, because one of the user's reactions prevented it, for this reason.
+    /// Not started, because one of the user's reactions failed, for this reason.
     Skipped(String),
 }
 
 /// What an agent's closing event says about its iteration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum AgentClosing {
-    /// Nothing beyond how its process ended; or the agent has no such event.
+    /// No failure beyond the way its process ended, or an agent without such an event.
     #[default]
     Plain,
     /// The agent reported a failure, in these words.
@@ -91,11 +91,12 @@ pub struct AgentOutcome {
     pub cut: bool,
     /// The agent's own limit on turns ended it.
     pub out_of_turns: bool,
-    /// How full its context was at most; `None` where the agent does not report it.
+    /// The highest fill level of its context, in percent; `None` where the agent does not report
+    /// it.
     pub context_percent: Option<u8>,
     /// The tokens of its fullest message; `None` where no message is reported.
     pub context_tokens: Option<u64>,
-    /// Its last words, on one line; no decision depends on them.
+    /// Its last words on one line, for people; no decision depends on them.
     pub said: Option<String>,
     /// The last lines its process wrote to standard error, bounded.
     pub errors: String,
@@ -165,7 +166,7 @@ impl AgentFacts {
         contract.limits.stall > 0 || may_time_out || !self.agent.denied.is_empty()
     }
 
-    /// Which looks are worth their cost, before any check has run. Snapshots also show what checks
+    /// Which facts are worth their cost, before any check has run. Snapshots also show what checks
     /// proved.
     pub fn needed_looks(&self, contract: &Contract) -> Looks {
         let tree = self.judges_progress(contract)
@@ -180,16 +181,16 @@ impl AgentFacts {
     }
 }
 
-/// What is worth looking at.
+/// Which of the costly facts are to be gathered.
 #[derive(Getters, Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Looks {
-    /// The state of the working tree.
+    /// Whether to examine the working tree.
     #[getter(copy)]
     tree: bool,
-    /// The state of the protected paths.
+    /// Whether to examine the protected paths.
     #[getter(copy)]
     protected: bool,
-    /// Whether checks run; `wants` chooses which.
+    /// Whether to run checks; `wants` chooses which.
     #[getter(copy)]
     checks: bool,
 }
@@ -198,9 +199,9 @@ pub struct Looks {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
     pub seen: AgentFacts,
-    /// When the looking ended: an iteration's time includes its checks.
+    /// When all facts were gathered: an iteration's time includes its checks.
     pub now: Moment,
-    /// In the order they ran; empty if none was worth running.
+    /// Check results in the order in which they ran; empty if no check ran.
     pub checks: Vec<CheckResult>,
     /// What is remembered of the checks' tests.
     pub tests_before: TestMemories,
@@ -223,7 +224,7 @@ pub struct Facts {
     pub without_work: Option<WithoutWork>,
     /// Whether what could raise the proof takes long and is run after the end.
     pub proves_later: bool,
-    /// Used since the last boundary; `None` where nothing reports it.
+    /// The usage since the last boundary; `None` where nothing reports it.
     pub usage: Option<Usage>,
 }
 

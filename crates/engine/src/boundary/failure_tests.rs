@@ -1,4 +1,4 @@
-//! How an agent failed, and how long the next iteration waits for that.
+//! How an agent failed, and how long the next iteration is delayed because of it.
 
 use super::*;
 use crate::fixture::{SetState, a_run};

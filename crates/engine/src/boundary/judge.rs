@@ -39,7 +39,7 @@ pub struct Judged {
     incurable: Option<IncurableRefusal>,
     #[getter(copy)]
     progress: Progress,
-    /// What a person should know of the checks if the loop completes here.
+    /// What the user should know about the checks if the loop completes here.
     remark: Option<String>,
     /// Whether something keeps the proof at `passing`, whatever the checks did; the remark says
     /// what.
@@ -172,7 +172,7 @@ fn refused_too_often(subject: &Loop, refusal: String, refusals: u32) -> Option<I
     Some(IncurableRefusal::TestChanges { refusal, accept: subject.accept_test_changes() })
 }
 
-/// Whether the agent claims that the job is done, or every `until` passes.
+/// Whether the agent claims that the job is done, or every `until` check passes.
 fn asks_for_the_end(subject: &Loop, facts: &Facts) -> bool {
     let contract = &subject.contract;
     let reached = contract.has_until() && facts.all_pass(contract, Role::Until);
@@ -195,9 +195,9 @@ fn incurable_refusal(facts: &Facts, weak: Option<WeakProof>) -> Option<Incurable
 /// Why an iteration failed.
 #[derive(Clone)]
 enum IterationFailure {
-    /// The end of the agent's process.
+    /// The agent's process ended badly, as described here.
     Process(String),
-    /// This gate failed.
+    /// The gate with this command failed.
     Gate(String),
     Other(String),
 }
@@ -373,13 +373,13 @@ fn claim_result(
     }
 }
 
-// How an agent's process failed. A crash is an agent that could not start, was ended by a signal
+// How an agent's process failed. A crash is an agent that could not start, was killed by a signal
 // crew did not send, ended without its closing event, or failed at once. An immediate retry mostly
 // crashes again, so the next iteration waits, and so it does after a timeout. An agent that fails
 // later has worked; a failure of the model's service has its own wait.
 
-/// Seconds before the next iteration, by crashes in a row; the last value applies to all further
-/// ones.
+/// Seconds before the next iteration, by the number of crashes in a row; the last value applies to
+/// all further crashes.
 const NEVER_WORKED_S: [u64; 3] = [5, 30, 300];
 /// Waits after a crash of an agent that has worked in this loop, in seconds: the cause is likely to
 /// last longer.
@@ -398,7 +398,7 @@ pub fn crash_reason(agent: &AgentOutcome) -> Option<String> {
 }
 
 /// Updates the count of consecutive crashes. An iteration that timed out while it made progress
-/// starts a new count: the wait is there to let a cause pass, and this agent was able to work.
+/// starts a new count, because this agent was able to work.
 fn crashes_in_a_row(facts: &Facts, progress: Progress) -> Row {
     let agent = &facts.seen.agent;
     let was_at_work = agent.process.as_ref().and_then(timeout_reason).is_some();
@@ -467,7 +467,7 @@ pub fn wait_s(subject: &Loop) -> u64 {
 // Failures that remove a fallback agent from its loop: only a person can fix them, and without the
 // fallback the loop waits for the agent that it replaces. The loop's own agent is never removed.
 
-/// Why the fallback that works is out, and what a person can do.
+/// Why the working fallback has to leave the loop, and what the user can do.
 pub fn unfit_fallback(subject: &Loop, facts: &Facts) -> Option<String> {
     subject.working_fallback()?;
     let agent = &facts.seen.agent;
@@ -484,7 +484,7 @@ pub fn unfit_fallback(subject: &Loop, facts: &Facts) -> Option<String> {
     }
 }
 
-/// What was denied to an agent in a process that changed nothing.
+/// The end of a loop whose agent changed nothing because tools were denied.
 pub(super) fn denied_end(subject: &Loop, facts: &Facts, progress: Progress) -> Option<EndReason> {
     let tools = &facts.seen.agent.denied;
     let is_denied = !tools.is_empty()
@@ -498,8 +498,8 @@ pub(super) fn denied_end(subject: &Loop, facts: &Facts, progress: Progress) -> O
 // tree, or changing white space, is not progress; a check that passes now is, and so is work that
 // was only committed. If the tree was not checked, the answer is unknown.
 
-/// Judges an iteration by what changed since the boundary before, with the reason in a few words:
-/// "2 files changed, 1 commit", "only white space changed".
+/// Judges what an iteration changed since the last boundary, with the reason in a few words: "2
+/// files changed, 1 commit", "only white space changed".
 fn judge_progress(subject: &Loop, facts: &Facts) -> (Progress, String) {
     let [passing, failing] = changed_verdicts(subject, facts);
     let (progress, tree) = judge_tree(subject, facts);
@@ -513,7 +513,7 @@ fn judge_progress(subject: &Loop, facts: &Facts) -> (Progress, String) {
     (Progress::Made, why.join(", "))
 }
 
-/// "1 check passing now", "1 check failing now".
+/// How the verdicts of checks changed: "1 check passing now", "1 check failing now".
 fn changed_verdicts(subject: &Loop, facts: &Facts) -> [Option<String>; 2] {
     let changed = facts.checks.iter().filter(|result| {
         let before = subject.state.seen().checks().get(&result.run);

@@ -1,4 +1,4 @@
-//! What a check says about its own tests, and what that takes away from a claim.
+//! What the output of a check says about its own tests, and how that lowers the value of a claim.
 
 use super::*;
 use crate::boundary::belief::list_lasting_doubts;

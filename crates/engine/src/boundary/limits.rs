@@ -25,16 +25,16 @@ pub enum LimitName {
     MaxDuration,
     MaxCost,
     MaxTokens,
-    /// It has no option.
+    /// The limit on a single wait, which has no option.
     MaxWait,
 }
 
 impl LimitName {
-    /// The limits that end a loop when they are used up, whatever the work.
+    /// The limits that end a loop when they are used up, whether or not it made progress.
     pub const BOUNDS: [Self; 4] =
         [Self::MaxIterations, Self::MaxDuration, Self::MaxCost, Self::MaxTokens];
 
-    /// "10 iterations", "12h", "$5.00", "2M tokens".
+    /// A limit with its unit: "10 iterations", "12h", "$5.00", "2M tokens".
     fn limit_text(self, limit: u64) -> String {
         match self {
             Self::MaxDuration | Self::MaxWait => format_duration(limit.saturating_mul(1000)),
@@ -145,7 +145,7 @@ pub fn change_limits(changes: &LimitChanges, subject: &Loop, spent_ms: u64) -> L
     })
 }
 
-/// "up to 10 iterations, 12h, $5.00".
+/// The limits on one line: "up to 10 iterations, 12h, $5.00".
 pub fn describe_limits(limits: &Limits) -> String {
     match list_bounds(limits) {
         bounds if bounds.is_empty() => "no limit on iterations or time".to_owned(),
@@ -153,7 +153,7 @@ pub fn describe_limits(limits: &Limits) -> String {
     }
 }
 
-/// "10 iterations", "12h", "$5.00": the limits that end every loop.
+/// The limits that end every loop: "10 iterations", "12h", "$5.00".
 fn list_bounds(limits: &Limits) -> Vec<String> {
     let limits = limits.by_key();
     let bounds = LimitName::BOUNDS.into_iter().filter(|limit| limits[limit] > 0);
@@ -197,7 +197,7 @@ pub fn without_checks(contract: &Contract) -> String {
     format!("nothing is checked{claims} {runs}")
 }
 
-/// "$1.84", "$1.84 of $5.00": what was used, and the limit if there is one.
+/// What was used, with the limit if there is one: "$1.84", "$1.84 of $5.00".
 pub fn cost_and_tokens(subject: &Loop) -> Option<String> {
     let limits = &subject.contract.limits;
     let usage = subject.state.work().usage();
@@ -216,7 +216,7 @@ pub fn cost_and_tokens(subject: &Loop) -> Option<String> {
     Some(parts.join(", "))
 }
 
-/// Transient errors in a row after which a person is asked.
+/// The number of consecutive transient errors after which the user is asked.
 pub const TRANSIENT_ERRORS_MAX: u32 = 12;
 
 /// Names the limit that is reached, if one is.
@@ -237,7 +237,7 @@ pub fn reached_limit(subject: &Loop) -> Option<String> {
     Some(with_reason(&what, used.as_deref().unwrap_or_default()))
 }
 
-/// Says of the iteration that begins that it is the last: by number, or because the money, tokens
+/// Says that the iteration that begins is the last one: by its number, or because the money, tokens
 /// or time left is less than an average iteration took so far.
 pub fn last_iteration_note(subject: &Loop) -> Option<String> {
     let (limits, state) = (subject.contract.limits.by_key(), &subject.state);

@@ -1,4 +1,4 @@
-//! The rules of a boundary, in the order they are asked: what to check (`wants`), what the
+//! The rules of a boundary, in the order in which they apply: what to check (`wants`), what the
 //! iteration was (`judge`), what to do about it (`decide`). Each is a function of its arguments and
 //! does no I/O; a value that was not checked is absent, never zero.
 

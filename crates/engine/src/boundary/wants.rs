@@ -73,7 +73,7 @@ pub fn wants_baseline(subject: &Loop, known: &Facts) -> bool {
 }
 
 /// Whether a run without the work is worthwhile: the loop asks for one and would end `completed`
-/// here, and no other finding keeps the proof low anyway.
+/// here, and no other finding lowers the proof anyway.
 pub fn wants_run_without_work(subject: &Loop, known: &Facts) -> bool {
     subject.contract.runs_without_work()
         && !known.proves_later
@@ -87,7 +87,7 @@ pub fn may_prove_later(subject: &Loop, known: &Facts) -> bool {
     may_wait && (wants_run_without_work(subject, known) || wants_baseline(subject, known))
 }
 
-/// Whether the checks took too long for a person to wait for more runs of them.
+/// Whether the checks took too long for the user to wait while they run again.
 pub fn takes_long(known: &Facts) -> bool {
     known.checks.iter().map(|check| check.elapsed_ms).sum::<u64>() > AT_ONCE_MS
 }

@@ -1,6 +1,6 @@
 //! The rate-limit window of an account and model. The first loop that meets a limit closes it for
-//! every loop on the machine; when it reopens, the loops return one after the other. Pure values:
-//! no file is read and nothing is started. A person can always try.
+//! every loop on the machine; when it reopens, the loops return one after the other. These are
+//! plain values: nothing reads a file or starts a process. The user can always try.
 
 use derive_getters::Getters;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use super::facts::{AgentClosing, AgentFacts, AgentOutcome, ApiError, ProcessEnd}
 use crate::record::{AccountId, Loop, LoopId};
 use crate::text::clip_line;
 
-/// Between two returns: 20 s and one second, because a start may be late.
+/// The time between two returns: 20 s, and one second because a start may be late.
 pub const APART: TimeDelta = TimeDelta::seconds(21);
 /// The minimum time between two returns.
 const LEAST_APART: TimeDelta = TimeDelta::seconds(20);
@@ -21,7 +21,7 @@ const LEAST_APART: TimeDelta = TimeDelta::seconds(20);
 const SAME_LIMIT: TimeDelta = TimeDelta::seconds(30);
 /// The maximum number of loops that have a turn; the oldest turns are forgotten.
 const TURNS_MAX: usize = 1000;
-/// The longest reason, in characters.
+/// The maximum length of a stored reason, in characters.
 const WHY_CHARS: usize = 200;
 
 type Time = DateTime<Utc>;
@@ -30,14 +30,14 @@ type Time = DateTime<Utc>;
 #[derive(Getters, Debug, Clone, PartialEq, Eq)]
 pub struct MetLimit {
     until: Time,
-    /// Whether the service named that time; else it is the loop's own guess.
+    /// Whether the service named that time; otherwise the loop guessed it.
     is_stated: bool,
-    /// The service's words.
+    /// The reason in the service's words.
     why: String,
     by: LoopId,
     /// When the iteration began that met it.
     began: Time,
-    /// When the loop's next try began, if only to wait: an answer to that one counts.
+    /// When the loop's next try began, if only to wait: an answer to that try counts.
     met_at: Time,
 }
 
@@ -69,7 +69,7 @@ pub fn was_answered(agent: &AgentOutcome) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RateWindow {
     pub account: AccountId,
-    /// Until then crew starts nothing by itself.
+    /// No loop starts an iteration by itself before this time.
     pub until: Time,
     pub why: String,
     pub met_by: LoopId,
@@ -170,8 +170,8 @@ impl RateWindow {
         }
     }
 
-    /// Whether it may hold this loop back: others are still returning, or its own turn has not been
-    /// used yet.
+    /// Whether the window may delay this loop: others are still returning, or its own turn has not
+    /// been used yet.
     pub fn may_hold_back(&self, by: &LoopId, now: Time) -> bool {
         let is_back = self.back.contains(by);
         !is_back && (self.turns.contains_key(by) || self.free_from() > now)

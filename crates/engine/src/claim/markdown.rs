@@ -5,7 +5,7 @@
 //! quoted paragraph continues without a mark; after a quoted heading, fence or empty line the next
 //! line is the writer's own. Blank lines do not affect fences and may be left out.
 
-/// The state of the fences after the lines seen so far.
+/// The open code fences after the lines read so far.
 #[derive(Debug, Default)]
 pub(super) struct Fences {
     open: Option<Fence>,
@@ -92,7 +92,7 @@ pub(super) fn count_marks(text: &str, mark: char) -> usize {
     text.chars().take_while(|character| *character == mark).count()
 }
 
-/// How each opens and closes.
+/// The HTML elements that show their contents verbatim, each with how it opens and closes.
 const ELEMENTS: [(&str, &str); 12] = [
     ("<!--", "-->"),
     ("<![CDATA[", "]]>"),
@@ -108,10 +108,10 @@ const ELEMENTS: [(&str, &str); 12] = [
     ("<style", "</style>"),
 ];
 
-/// The element that is open after the lines seen so far.
+/// The open HTML element after the lines read so far.
 #[derive(Debug, Default)]
 pub(super) struct Html {
-    /// How it closes.
+    /// How the open element closes; `None` if no element is open.
     open: Option<&'static str>,
 }
 
@@ -148,11 +148,11 @@ pub(super) fn starts_with(text: &str, tag: &str) -> bool {
 pub(super) enum Quoted {
     No,
     Marked,
-    /// Has no mark itself: the line before it is a quoted paragraph.
+    /// The line has no mark, but continues a quoted paragraph.
     Lazily,
 }
 
-/// The state of the quotes after the lines seen so far.
+/// The open block quotes after the lines read so far.
 #[derive(Debug, Default)]
 pub(super) struct Quotes {
     /// The fences inside the quote; they end with it.
@@ -235,7 +235,7 @@ fn is_rule(text: &str) -> bool {
 mod fence_tests {
     use super::*;
 
-    /// One letter a line: `c`ode (fences included) or `t`ext.
+    /// Marks each line with one letter: `c`ode (fences included) or `t`ext.
     fn read(text: &str) -> String {
         let mut fences = Fences::default();
         text.lines().map(|line| if fences.cover_line(line) { 'c' } else { 't' }).collect()
@@ -308,7 +308,7 @@ mod html_tests {
 mod quote_tests {
     use super::*;
 
-    /// One letter a line: `q`uoted by its mark, `l`azily, or `t`ext.
+    /// Marks each line with one letter: `q`uoted by its mark, `l`azily, or `t`ext.
     fn read(text: &str) -> String {
         let (mut fences, mut quotes) = (Fences::default(), Quotes::default());
         let mut letter = |line: &str| {

@@ -28,7 +28,7 @@ pub enum ChangeKind {
 }
 
 impl ChangeKind {
-    /// "new", "changed", "deleted", "renamed".
+    /// The kind as one word: "new", "changed", "deleted", "renamed".
     pub fn kind_word(&self) -> &'static str {
         match self {
             Self::Created => "new",
@@ -103,12 +103,12 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// The sum of these files.
+    /// The changes that consist of these files.
     pub fn from_files(files: impl IntoIterator<Item = ChangedFile>) -> Self {
         Self::default().with_files(files)
     }
 
-    /// The sum of these and more files.
+    /// These changes with more files added.
     pub fn with_files(self, files: impl IntoIterator<Item = ChangedFile>) -> Self {
         let mut sum = self;
         for file in files {
@@ -144,7 +144,7 @@ impl Changes {
         }
     }
 
-    /// The first of what snapshots leave out.
+    /// The first few files that snapshots leave out, for a message.
     pub fn left_out_named(&self) -> String {
         join_first_names(&self.left_out, LEFT_OUT_NAMED)
     }
@@ -194,7 +194,7 @@ impl HeadMove {
     }
 }
 
-/// The commits, each as "1a2b3c4 Add the list", the newest first.
+/// Commits made since the start, each as "1a2b3c4 Add the list", newest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Commits {
     /// The commits that are checked out and were not at the start; `None` if they are not known.
@@ -210,11 +210,12 @@ pub struct Commits {
     /// branch.
     #[serde(rename = "commits_elsewhere")]
     pub apart: Vec<String>,
-    /// How many of the files that the loop changed are in no commit; `None` if nothing looked.
+    /// How many of the files that the loop changed are in no commit; `None` if nothing counted
+    /// them.
     #[serde(rename = "uncommitted_files")]
     pub uncommitted: Option<u64>,
-    /// How many files changed that git ignores, by the name at the root of the working tree that
-    /// they have or are below. Only a completed loop that commits has any.
+    /// How many ignored files changed, by the top-level name that they have or are below. Only a
+    /// completed loop that commits has such counts.
     #[serde(rename = "ignored_files")]
     pub ignored: BTreeMap<String, u64>,
 }

@@ -57,9 +57,9 @@ const CHARS_PER_TOKEN: u64 = 4;
 /// A prompt's size against its budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PromptSize {
-    /// Approximate.
+    /// The approximate number of tokens.
     pub tokens: u64,
-    /// 0 means none.
+    /// The budget in tokens; 0 means no budget.
     pub budget: u64,
 }
 

@@ -1,4 +1,4 @@
-//! A test run beside earlier ones.
+//! Test runs compared with earlier ones.
 
 use insta::assert_snapshot;
 
@@ -23,7 +23,7 @@ fn run(tests: &str) -> TestRun {
     run
 }
 
-/// The same from a runner that names only what fails.
+/// A run of these tests by a runner that names only failures.
 fn terse(tests: &str) -> TestRun {
     let mut run = run(tests);
     run.tests.retain(|_, status| *status == TestStatus::Failed);

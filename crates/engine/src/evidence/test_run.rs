@@ -1,5 +1,6 @@
-//! What the output of a check says about its tests: how many of which end, and each test that was
-//! named. It can only lower what an exit status means, never raise it (docs/design/claims.md).
+//! What the output of a check says about its tests: how many passed, failed or were skipped, and
+//! each test that was named. It can only lower what an exit status means, never raise it
+//! (docs/design/claims.md).
 
 use derive_getters::Getters;
 use std::collections::BTreeSet;
@@ -13,9 +14,9 @@ use crate::text::{count, join_first_names, one_line, text_start};
 
 /// The maximum number of tests kept by name.
 pub const TESTS_NAMED: usize = 20_000;
-/// The maximum number of tests whose failure is kept in words.
+/// The maximum number of tests for which the reason of a failure is kept.
 const FAILURES_KEPT: usize = 1000;
-/// The longest name of a test, or the words of a failure, in characters.
+/// The longest test name or failure reason, in characters.
 pub const NAME_CHARS: usize = 300;
 
 /// The end of one test.
@@ -35,7 +36,7 @@ pub struct TestRun {
     pub passed: u32,
     pub failed: u32,
     pub skipped: u32,
-    /// Left out by a filter.
+    /// Tests that a filter left out.
     pub filtered: u32,
     /// Suites, files or fixtures that could not be compiled, loaded or set up.
     pub errors: u32,
@@ -49,15 +50,15 @@ pub struct TestRun {
     pub elapsed_ms: BTreeMap<String, u32>,
     /// Why a test failed, in one line, where its runner says so.
     pub failures: BTreeMap<String, String>,
-    /// The words in which a runner reported that nothing ran.
+    /// The runner's message that nothing ran.
     pub nothing: Option<String>,
-    /// What began and never reported its end.
+    /// What began without a report of its end.
     pub unfinished: Option<String>,
-    /// The words in which a runner reported that it repeated a cached result.
+    /// The runner's message that it repeated a cached result.
     pub replayed: Option<String>,
 }
 
-/// Adds to a total, which a strange output must not overflow.
+/// Adds to a total without overflow, whatever the output says.
 pub fn add_to_total(total: &mut u32, more: u32) {
     *total = total.saturating_add(more);
 }
@@ -139,7 +140,7 @@ impl TestRun {
         add_to_total(total, 1);
     }
 
-    /// Whether the same tests in another place show that it lacks nothing: some pass, none fails
+    /// Whether a run in another place lacks nothing that this run has: some tests pass, none fails
     /// that does not fail `here`, and no more suites fail to load.
     pub fn is_as_good_as(&self, here: &Self) -> bool {
         let is_worse = |name: &str| here.tests.get(name) != Some(&TestStatus::Failed);
@@ -178,9 +179,9 @@ impl TestRun {
 
 /// The maximum number of tests of one kind that a report keeps by name.
 const NAMES_KEPT: usize = 20;
-/// After how many runs with the same failures the agent is told.
+/// The number of consecutive runs with the same failures after which the agent is warned.
 const STUCK_RUNS: u32 = 3;
-/// The most that a line names.
+/// The maximum number of names on a line.
 const NAMES_SHOWN: usize = 3;
 
 /// Tests of one kind: how many, and the first of them by name.
@@ -227,7 +228,7 @@ pub struct TestReport {
     #[getter(copy)]
     failed: u32,
     skipped: u32,
-    /// Left out by a filter.
+    /// Tests that a filter left out.
     filtered: u32,
     /// Suites, files or fixtures that could not be compiled, loaded or set up.
     errors: u32,
@@ -237,11 +238,11 @@ pub struct TestReport {
     same_failures: u32,
     /// Tests that failed in the previous run and pass now.
     fixed: NamedTests,
-    /// Fails now and passed in the run before.
+    /// Tests that passed in the previous run and fail now.
     broken: NamedTests,
-    /// Ran at the start of the loop and is no longer there.
+    /// Tests that ran at the start of the loop and no longer exist.
     gone: NamedTests,
-    /// Ran at the start of the loop and is skipped now.
+    /// Tests that ran at the start of the loop and are skipped now.
     newly_skipped: NamedTests,
     #[serde(flatten)]
     before: CountsBefore,
@@ -266,7 +267,7 @@ struct CountsBefore {
 /// named.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestMemory {
-    /// The first run that spoke of tests.
+    /// The first run whose output mentioned tests.
     pub first: TestRun,
     pub last: TestRun,
     /// How many runs in a row had the failures of the last one.
@@ -345,12 +346,12 @@ impl TestReport {
         report
     }
 
-    /// "3 tests fixed", "1 newly broken (a)", "212 tests passed": the news of a run, in few words.
     /// How many tests failed in the previous run, if the number has changed.
     pub fn failed_before(&self) -> Option<u32> {
         self.before.failed
     }
 
+    /// "3 tests fixed", "1 newly broken (a)", "212 tests passed": the news of a run, in few words.
     pub fn news_words(&self) -> Vec<String> {
         let mut news = Vec::new();
         if !self.fixed.is_empty() {

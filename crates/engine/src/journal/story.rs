@@ -119,7 +119,7 @@ impl Story {
         Self { chapters, drivers, green_before, ended_at, torn: 0, cut: false, pick, picked }
     }
 
-    /// Takes the next line.
+    /// Adds the next line.
     pub fn add_entry(&mut self, entry: JournalEntry) {
         let reached = entry.reached_generation();
         let JournalEntry { at, generation, event, .. } = entry;
@@ -223,7 +223,7 @@ impl Story {
 
 /// How many earlier iterations a prompt lists.
 pub const ACCOUNTS_SHOWN: usize = 5;
-/// The longest line, in characters.
+/// The maximum length of a line, in characters.
 pub const ACCOUNT_CHARS: usize = 500;
 
 /// One iteration's line.
@@ -256,14 +256,14 @@ impl IterationSummary {
 pub struct IterationSummaries(Settled<IterationSummary>);
 
 impl Default for IterationSummaries {
-    /// Empty. It keeps more than it shows, because some may be taken back.
+    /// An empty list. It keeps more than it shows, because some entries may be taken back.
     fn default() -> Self {
         Self(Settled::keep_newest(2 * ACCOUNTS_SHOWN))
     }
 }
 
 impl IterationSummaries {
-    /// Takes the next line.
+    /// Adds the next line.
     pub fn add_entry(&mut self, entry: &JournalEntry) {
         self.0.reach(entry.reached_generation());
         if let Event::Boundary { elapsed_ms: Some(_), state, .. } = &entry.event
@@ -299,7 +299,7 @@ pub struct Regression {
     green_after: u32,
     /// The first iteration after that at whose end it failed.
     red_since: u32,
-    /// What changed in between; the first of them.
+    /// The first of the files that changed in between.
     files: Vec<String>,
 }
 
@@ -380,7 +380,7 @@ pub fn find_regressions(story: &Story) -> Vec<Regression> {
     turned.collect()
 }
 
-/// Whether it passed without a test, which says nothing.
+/// Whether it passed without running a test, which proves nothing.
 fn ran_nothing(check: &CheckResult) -> bool {
     let tests = check.tests.as_ref();
     check.verdict == Verdict::Passed

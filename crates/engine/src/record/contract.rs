@@ -19,7 +19,7 @@ use crate::test_changes::{ACCEPT, Baseline, ProofTerms, Prove, TestChanges};
 use crate::text::{one_line, variant_name};
 use crate::usage::{Earlier, Usage};
 
-/// Whoever typed this recently in a session is taken to be there.
+/// A user who typed this recently in a session is considered present.
 const PRESENT: Duration = Duration::from_secs(600);
 
 /// The fixed part of a loop.
@@ -29,7 +29,8 @@ pub struct Contract {
     pub task: String,
     /// What the agent must say to claim success; `None` after `--no-promise`.
     pub promise: Option<Promise>,
-    /// In the order given. A command may have several roles; it still runs once a boundary.
+    /// The checks in the order given. A command may have several roles; it still runs only once at
+    /// a boundary.
     pub checks: Vec<Check>,
     pub limits: Limits,
     /// Globs of paths that the agent must not change.
@@ -40,7 +41,7 @@ pub struct Contract {
     pub test_changes: TestChanges,
     /// Who answers what the agent asks in a session.
     pub questions: QuestionMode,
-    /// Whether the user's terminal gets no notice and no title.
+    /// Whether the user's terminal gets neither a notice nor a title.
     pub silent: bool,
     /// Whether and how the work is tried before the loop ends.
     pub trial: ProofTerms,
@@ -55,8 +56,8 @@ fn each_command<'a>(checks: impl Iterator<Item = &'a Check>) -> impl Iterator<It
 }
 
 impl Contract {
-    /// The checks that run before the first iteration, each command once. A gate's result counts
-    /// only after one.
+    /// The checks that run before the first iteration, each command once. The result of a gate
+    /// counts only after an iteration.
     pub fn before_the_first(&self) -> impl Iterator<Item = &Check> {
         each_command(self.checks.iter().filter(|check| check.role != Role::Gate))
     }
@@ -159,7 +160,7 @@ pub struct Place {
     /// record.
     #[serde(skip)]
     pub branches: &'static str,
-    /// The folder in it with the view, the task and the handoffs.
+    /// The name of the loop's folder in it, with the view, the task and the handoffs.
     pub branch_dir: String,
     /// git's own folder, as git named it when fresh processes first drove the loop; `None` until
     /// then, and without git.
@@ -264,9 +265,9 @@ pub enum PromptVia {
 pub struct Dialect(pub Cow<'static, str>);
 
 impl Dialect {
-    /// The word for plain text.
+    /// The name of the reader of plain text.
     pub const PLAIN: &str = "text";
-    /// Plain text; the last part of it is the final message.
+    /// The reader of plain text, where the last part of the output is the final message.
     pub const TEXT: Self = Self(Cow::Borrowed(Self::PLAIN));
 }
 
@@ -280,14 +281,14 @@ impl Default for Dialect {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Permissions {
-    /// What the agent's own settings allow.
+    /// The permissions of the agent's own settings.
     Default,
     /// Edits in the checkout.
     #[default]
     AcceptEdits,
-    /// What the agent's own judgement of safety allows.
+    /// Whatever the agent itself judges to be safe.
     Auto,
-    /// Everything.
+    /// All tools.
     Bypass,
 }
 
@@ -343,7 +344,7 @@ pub enum Phase {
     Observe,
     Orient,
     Decide,
-    /// Takes the place of the task if there is none.
+    /// The work itself; takes the place of the task if there is none.
     Act,
 }
 
@@ -493,7 +494,7 @@ impl TaskOfFleet {
         format!("crew resume {self}")
     }
 
-    /// How a person lifts a limit on cost or tokens. A limit of the fleet gives each task a part.
+    /// How the user lifts a limit on cost or tokens. A limit of the fleet gives each task a part.
     pub fn without_usage_limits(&self) -> String {
         format!(
             "to continue without it: max-cost: 0 and max-tokens: 0 in the task's file \
@@ -534,7 +535,8 @@ pub struct Carried {
     pub times: Earlier,
     /// What each check has shown, so that a proof counts all attempts.
     pub checks: BTreeMap<String, CheckMemory>,
-    /// The tests and check configuration as its loop found them, on the machine that has them.
+    /// The tests and check configuration as its loop found them, on the machine where they were
+    /// recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
     /// What was last seen of it, in one line.
@@ -561,7 +563,7 @@ impl Carried {
         }
     }
 
-    /// Gives it to a loop that begins: the limits are the task's.
+    /// Adds it to a loop that begins, whose limits are those of the task.
     pub fn give_to(&self, record: &mut Loop) {
         record.state.take_over(self);
         record.earlier = self.times;

@@ -15,7 +15,7 @@ use crate::text::text_start;
 /// A hash of bytes, in hexadecimal.
 pub type Digest = fn(&[u8]) -> String;
 
-/// Variables by name.
+/// Environment variables by name.
 pub type Variables = BTreeMap<OsString, OsString>;
 
 /// Names of variables that do not belong to the session.
@@ -36,16 +36,16 @@ const NAME_CHARS: usize = 80;
 /// A session's environment when the loop began there or was last resumed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment {
-    /// Makes equal values of two loops look different.
+    /// Random text that makes equal values of two loops look different.
     salt: String,
     /// The hash of each variable, by its name.
     hashes: BTreeMap<String, String>,
-    /// The few values that can be restored.
+    /// The values that can be restored, by name.
     values: BTreeMap<String, String>,
 }
 
 impl Environment {
-    /// Records `now`. `held` lists the values that files of the checkout assign to a name; a value
+    /// Records `now`. `held` has the values that files of the checkout assign to each name; a value
     /// is kept if it equals one of them. A name that is not UTF-8 is left out, and so never passed
     /// on.
     pub fn from_variables(
@@ -114,20 +114,20 @@ const CHANGED: [&str; 2] = ["is not as it was", "are not as they were"];
 /// How a check's environment differs from this process's. A default plan changes nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Not passed.
+    /// Variables that are not passed.
     pub dropped: Vec<OsString>,
-    /// Passed with the value from the start.
+    /// Variables passed with the value from the start.
     pub replaced: Vec<(String, String)>,
-    /// Dropped, because they were absent when the loop began.
+    /// Variables dropped because they were absent when the loop began.
     new: Vec<String>,
-    /// Dropped, because they had another value when the loop began, which is not recorded.
+    /// Variables dropped because they had another value when the loop began, which is not recorded.
     changed: Vec<String>,
-    /// Present when the loop began, absent now.
+    /// Variables that were present when the loop began and are absent now.
     missing: Vec<String>,
 }
 
 impl Plan {
-    /// The variables passed with another value.
+    /// The variables that are passed with a different value.
     pub fn changed_variables(&self) -> Vec<(&str, String)> {
         self.replaced.iter().map(|(name, value)| (name.as_str(), value.clone())).collect()
     }
@@ -161,7 +161,7 @@ impl Plan {
         remarks.collect()
     }
 
-    /// What a resume accepts: every name that differs; `None` if there is none.
+    /// The names that a resume accepts, which is every name that differs; `None` if there is none.
     pub fn accepted_names(&self) -> Option<String> {
         let replaced = self.replaced.iter().map(|(name, _)| name);
         let all = self.new.iter().chain(&self.changed).chain(&self.missing).chain(replaced);

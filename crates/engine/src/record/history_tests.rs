@@ -36,7 +36,7 @@ enum Step {
     HandToAgent(bool),
     Use(u64),
     Write,
-    /// What another process wrote since: a pause, an end, or a message alone.
+    /// A change that another process wrote: a pause, an end, or a message alone.
     Merge(u8),
     /// Another loop takes over the task.
     Carry,

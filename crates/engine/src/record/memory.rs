@@ -11,7 +11,7 @@ use derive_getters::Getters;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Whose share it is what a session used.
+/// The name of the share that a session used.
 const SESSION: &str = "session";
 /// The name for shares whose agent is unknown.
 const EARLIER: &str = "earlier";
@@ -25,7 +25,7 @@ pub struct FallbackAgent {
     pub until: DateTime<Utc>,
 }
 
-/// What one agent did of a loop.
+/// What one agent contributed to a loop.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentShare {
     iterations: u32,
@@ -53,7 +53,8 @@ impl Run {
         std::iter::once(&self.agent).chain(&self.fallback)
     }
 
-    /// The run as this agent does it: model and words are meant for the first one alone.
+    /// The run as this agent performs it: model and extra words are meant for the first agent
+    /// alone.
     pub fn as_done_by(&self, agent: &Agent) -> Self {
         if agent.name == self.agent.name {
             return self.clone();
@@ -63,7 +64,7 @@ impl Run {
 }
 
 impl Loop {
-    /// The agent whose turn it is in fresh processes: the first one, or its fallback.
+    /// The agent whose turn it is in fresh processes: the first one or a fallback.
     pub fn worker(&self) -> Option<&Agent> {
         let run = self.contract.run.as_ref()?;
         if self.driver() != Driver::Process {
@@ -75,7 +76,7 @@ impl Loop {
         Some(agent.unwrap_or(&run.agent))
     }
 
-    /// Who works in place of the first agent.
+    /// The fallback that works in place of the first agent.
     pub fn working_fallback(&self) -> Option<&FallbackAgent> {
         let active_fallback = self.state.work().agents().active_fallback.as_ref()?;
         if self.worker()?.name == active_fallback.agent { Some(active_fallback) } else { None }
@@ -216,12 +217,12 @@ pub struct GitMemory {
     pub commits: Failures,
     /// Pushes that failed since one last worked.
     pub pushes: Failures,
-    /// What follows the last boundary, or the end, and was not tried yet.
+    /// What is left to do after the last boundary or the end, and was not tried yet.
     pub pending: Pending,
 }
 
-/// What a recorded boundary or end still asks for. Each is crossed out once it was tried, so that
-/// a crew that is killed in between leaves it to the next one.
+/// What a recorded boundary or end still requires. Each item is removed once it was tried, so that
+/// the next crew completes what a killed one left.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pending {
     pub commit: bool,
@@ -231,8 +232,8 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// What the boundary asks for that leaves a loop like this; `counted` says whether it counted
-    /// an iteration.
+    /// What is left to do after a boundary with this loop as its result; `counted` says whether it
+    /// counted an iteration.
     pub fn after_boundary(subject: &Loop, counted: bool) -> Self {
         let before = subject.state.git().pending;
         let (Some(run), Driver::Process) = (&subject.contract.run, subject.driver()) else {
@@ -266,8 +267,8 @@ pub struct Sent {
     /// The branch on the remote.
     pub branch: String,
     pub commit: String,
-    /// What crew's own rebase has since made of that commit. A push may replace the commit only
-    /// with this.
+    /// The commit that crew's own rebase made from it. A push may replace the commit only with this
+    /// one.
     pub rebased: Option<String>,
 }
 
@@ -280,7 +281,7 @@ pub struct Failures {
 }
 
 impl Failures {
-    /// Counts one more.
+    /// Counts one more failure.
     pub fn add_failure(&mut self, why: String) {
         *self = Self { count: self.count.saturating_add(1), why };
     }
@@ -332,22 +333,22 @@ impl GitMemory {
 
 /// How many states are remembered, the newest.
 const REMEMBERED: usize = 32;
-/// How much of a state's identity is remembered, in hexadecimal digits.
+/// How many hexadecimal digits of a state's identity are remembered.
 const DIGITS: usize = 12;
 
 /// What is checked out in a working tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckedOut {
-    /// `None` on a detached head.
+    /// The checked-out branch; `None` on a detached head.
     pub branch: Option<String>,
-    /// `None` before the first commit, and where it is not known.
+    /// The checked-out commit; `None` before the first commit, and where it is not known.
     pub commit: Option<String>,
 }
 
 /// A repository inside a working tree: a submodule, or another one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepositoryInside {
-    /// `None` before its first commit.
+    /// Its checked-out commit; `None` before the first.
     pub commit: Option<String>,
     /// A hash of the uncommitted changes; `None` if there are none.
     pub uncommitted: Option<String>,
@@ -356,11 +357,11 @@ pub struct RepositoryInside {
 /// A working tree as it was when examined.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TreeSeen {
-    /// Equal for equal trees.
+    /// A string that is equal for equal trees.
     pub identity: String,
-    /// The snapshot of it; `None` where none are taken.
+    /// The snapshot of the tree; `None` where none are taken.
     pub snapshot: Option<String>,
-    /// `None` outside git.
+    /// What is checked out; `None` outside git.
     pub head: Option<CheckedOut>,
     /// What differs from the snapshot and is not in it, by path.
     pub left_out: Vec<String>,
@@ -396,7 +397,7 @@ impl TreeMemory {
     pub fn began_as(&self, identity: &str) -> bool {
         self.recent.iter().any(|(after, seen)| *after == 0 && seen == identity_start(identity))
     }
-    /// Remembers the tree at the end of the last iteration, or before the first.
+    /// Remembers the tree at the end of the last iteration, or before the first one.
     pub(super) fn remember_tree(&mut self, completed: u32, seen: Option<TreeSeen>) {
         let Some(TreeSeen { identity, snapshot, head, repositories, tips, .. }) = seen else {
             self.snapshot = None;
@@ -425,9 +426,9 @@ impl From<&str> for TreeSeen {
 /// One instant on both clocks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moment {
-    /// For dates, resets and people.
+    /// The wall clock, for dates, resets and people.
     pub wall: DateTime<Utc>,
-    /// Milliseconds this machine has been awake since boot; for durations.
+    /// Milliseconds that this machine has been awake since boot, for durations.
     pub awake_ms: u64,
 }
 

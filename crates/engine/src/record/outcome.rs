@@ -20,7 +20,7 @@ pub enum Outcome {
     Aborted,
     /// No progress for too long.
     Stalled,
-    /// A person is needed.
+    /// The user is needed.
     Blocked,
     Cancelled,
     /// The owner is gone, or a wait would have been too long.
@@ -115,7 +115,7 @@ impl Actor {
 }
 
 impl Ending {
-    /// An end without a proof.
+    /// An ending without a proof.
     pub fn new(outcome: Outcome, reason: impl Into<EndReason>) -> Self {
         Self { outcome, proof: None, reason: reason.into(), proof_notes: Vec::new() }
     }
@@ -149,14 +149,14 @@ impl Ending {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Ending {
     pub outcome: Outcome,
-    /// Only with `Completed`.
+    /// The proof of a completed loop; `None` for every other outcome.
     pub proof: Option<Proof>,
     pub reason: EndReason,
     /// Notes about the runs that looked for a better proof, if they did not find one.
     pub proof_notes: Vec<String>,
 }
 
-/// The reason is written as a sentence, too: for people, and for programs that read the files.
+/// Also writes the reason as a sentence, for people and for programs that read the files.
 impl Serialize for Ending {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { outcome, proof, reason, proof_notes } = self;
@@ -173,7 +173,7 @@ impl Serialize for Ending {
 // The results of many loops together: how they ended, how long their iterations took, what they
 // cost.
 
-/// What came of the iterations of a loop.
+/// The results of a loop's iterations, added up.
 #[derive(Getters, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tally {
@@ -189,7 +189,7 @@ pub struct Tally {
     #[serde(rename = "iterations_interrupted")]
     #[getter(copy)]
     interrupted: u32,
-    /// Files that were changed in any way, each once an iteration.
+    /// The number of changed files of any kind, each counted once an iteration.
     files_changed: u64,
     /// How many of the files were new.
     files_created: u64,
@@ -198,7 +198,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts an iteration.
+    /// Adds an iteration.
     pub fn count_iteration(&mut self, evidence: &Evidence) {
         *match evidence.status {
             IterationStatus::Completed => &mut self.completed,
@@ -229,11 +229,11 @@ impl Tally {
 /// The totals of ended loops.
 #[derive(Getters, Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
-    /// How many loops ended with which outcome, without those that are zero.
+    /// The number of loops for each outcome, without zeros.
     outcomes: BTreeMap<Outcome, u64>,
-    /// How many of those that completed had which proof.
+    /// The number of completed loops for each proof.
     proofs: BTreeMap<&'static str, u64>,
-    /// Iterations of all loops.
+    /// The number of iterations of all loops.
     iterations: u64,
     #[serde(flatten)]
     tally: Tally,
@@ -285,7 +285,7 @@ impl Totals {
         totals
     }
 
-    /// How many loops.
+    /// The number of loops.
     pub fn loop_count(&self) -> u64 {
         self.outcomes.values().sum()
     }

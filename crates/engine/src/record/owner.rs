@@ -38,7 +38,7 @@ impl Driver {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessIdentity {
     pub pid: i32,
-    /// In the units of the system that started it: only compared for equality.
+    /// The start time in the units of the system that reported it; only compared for equality.
     pub started: String,
 }
 
@@ -46,20 +46,20 @@ pub struct ProcessIdentity {
 /// processes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
-    /// For people.
+    /// The machine's name, for people.
     pub name: String,
-    /// Only compared for equality; empty if the machine has no id.
+    /// The machine's id, only compared for equality; empty if it has none.
     pub machine: String,
-    /// Differs after each boot.
+    /// An id that differs after each boot.
     pub boot: String,
 }
 
-/// What is known of an owner's process.
+/// What is known about an owner's process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Life {
     Alive,
     Gone,
-    /// On another machine; it may still be running.
+    /// On another machine, where it may still be running.
     Elsewhere,
 }
 
@@ -117,7 +117,7 @@ pub struct SessionMemory {
     pub without_tools: u32,
     /// Size in bytes of the transcript at the last boundary.
     pub transcript_bytes: u64,
-    /// The transcript itself.
+    /// The path of the transcript.
     pub transcript: Option<PathBuf>,
     /// How far its usage has been counted.
     pub metered: MeteredUsage,
@@ -127,7 +127,7 @@ pub struct SessionMemory {
     pub tasks: Vec<String>,
     /// The tasks that crew no longer waits for, because the agent continued to work beside them.
     pub unawaited: Vec<String>,
-    /// Holds in a row without a tool call between them.
+    /// Consecutive holds without a tool call between them.
     pub holds: u32,
     /// Turns since the last iteration that used tools and ended in a hold.
     pub worked_holds: u32,
@@ -160,12 +160,12 @@ pub struct ExecutedCommand {
 /// How far the usage of a session has been counted. Its subagents have separate transcripts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeteredUsage {
-    /// Earlier messages do not count; `None` while nothing has been counted.
+    /// The time from which messages count; `None` while nothing has been counted.
     pub since: Option<DateTime<Utc>>,
     /// When the transcripts were last read.
     pub last: Option<DateTime<Utc>>,
     pub main: Mark,
-    /// The transcripts of agents that were written to lately, by file name.
+    /// The transcripts of agents that were recently written to, by file name.
     pub agents: BTreeMap<String, Mark>,
 }
 
@@ -173,7 +173,8 @@ pub struct MeteredUsage {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
     pub bytes: u64,
-    /// A digest of what is just before it; empty if unknown. It differs if the file was rewritten.
+    /// A digest of the bytes just before it; empty if unknown. A different digest shows that the
+    /// file was rewritten.
     pub ends: String,
     /// The last messages before it; further lines of them may follow.
     pub recent: Vec<CountedMessage>,
@@ -248,7 +249,7 @@ pub struct Question {
     /// The iteration in which it was asked, 1-based.
     #[getter(copy)]
     iteration: u32,
-    /// One line in the agent's words.
+    /// The question on one line, in the agent's words.
     #[serde(rename = "question")]
     text: String,
     /// The answers it offered, one line each.
@@ -263,7 +264,7 @@ impl Question {
         Self { iteration, text, options: options.collect() }
     }
 
-    /// An answer to type, for example: the first option, if it can stand in double quotes.
+    /// An example of an answer to type: the first option, if it can stand in double quotes.
     pub fn example_answer(&self) -> &str {
         match self.options.first().map(|first| first.trim_end_matches(" (Recommended)")) {
             None | Some("") => "your answer",
@@ -296,7 +297,7 @@ pub struct Dialog {
 /// truncated, and ends with its fingerprint.
 const NAME_BYTES: usize = 80;
 
-/// Whose limit it is. It is a name, never a credential.
+/// The account whose limit it is: a name, never a credential.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccountId {
     pub name: String,
@@ -326,7 +327,7 @@ impl AccountId {
     }
 }
 
-/// Lower case, because some file systems do not tell it from upper case.
+/// Escapes upper case, because some file systems do not distinguish it from lower case.
 fn escape_name(text: &str) -> String {
     let mut name = String::new();
     for byte in text.to_lowercase().bytes() {

@@ -9,12 +9,12 @@ use super::{Actor, Driver, Proof};
 use crate::git::GitFault;
 use crate::text::{count, format_duration, with_reason};
 
-/// What is said of a loop without checks that its limit completed.
+/// The text about a loop without checks that its limit completed.
 const NOTHING_CHECKED: &str = "nothing was checked";
 const HOOK_CAP: &str = "the agent used no tool for so long that the client no longer lets a hook \
                         continue the turn";
 
-/// Why a loop is over. Each is a sentence fragment when it is shown: what ended the loop and, if
+/// Why a loop is over. Each reason is shown as a sentence fragment: what ended the loop and, if
 /// there is one, the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "is", content = "of")]
@@ -49,14 +49,14 @@ pub enum EndReason {
         times: u32,
         message: String,
     },
-    /// What is around its work prevents it: the service, the folder, the repository, the remote.
-    /// The hint is empty where the cause says it all.
+    /// Something outside the agent's work prevents it: the service, the folder, the repository, the
+    /// remote. The hint is empty where the cause is enough.
     External {
         cause: String,
         hint: String,
     },
     Git(GitFault),
-    /// These tools were denied, and nothing changed.
+    /// These tools were denied, and the agent changed nothing.
     Denied(Vec<String>),
     /// The agent said that it needs a person, with its reason, which may be empty.
     AgentBlocked(String),
@@ -88,7 +88,7 @@ pub enum EndReason {
 pub enum CompletionBasis {
     /// Its proof alone.
     Proof(Proof),
-    /// A run without the work, which says what failed there.
+    /// A run without the work, with what failed there.
     WithoutWork(String),
     /// The checks pass; the remark or the notes say why that proves no more.
     ChecksPass,

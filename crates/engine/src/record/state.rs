@@ -1,5 +1,5 @@
 //! The transitions of a loop's state: what a boundary, a driver or a person changes in it. Each of
-//! them keeps the rules of `Loop::check_rules`; a change that is none of them may break those.
+//! them keeps the rules of `Loop::check_rules`; any other change may break them.
 
 use derive_getters::Getters;
 use std::collections::BTreeMap;
@@ -94,7 +94,7 @@ pub struct WaitState {
     window: Option<AccountId>,
 }
 
-/// When its iterations were, and how long.
+/// When its iterations ran, and for how long.
 #[derive(Getters, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateTimes {
     /// Awake milliseconds over all iterations.
@@ -107,17 +107,17 @@ pub struct StateTimes {
     last_iteration_at: Option<DateTime<Utc>>,
 }
 
-/// How the loop ended, and what came of requests to end it.
+/// How the loop ended, and the results of requests to end it.
 #[derive(Getters, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndState {
     ending: Option<Ending>,
-    /// When the end was recorded; `None` of a live loop.
+    /// When the end was recorded; `None` while the loop is live.
     #[getter(copy)]
     ended_at: Option<DateTime<Utc>>,
     /// When a better proof was last searched for after its end; `None` if it never was.
     #[getter(copy)]
     proved_at: Option<DateTime<Utc>>,
-    /// The process that looks for it in the background.
+    /// The process that searches for a better proof in the background.
     prover: Option<ProcessIdentity>,
     /// Why the last requested end was refused, if no agent can change the reason.
     incurable: Option<IncurableRefusal>,
@@ -134,8 +134,8 @@ pub struct SeenState {
     trees: TreeMemory,
     /// The memory of each check, by command.
     checks: BTreeMap<String, CheckMemory>,
-    /// Whether the tree as the loop found it has nothing more to show: the checks, as they are held
-    /// now, have run there.
+    /// Whether the tree as the loop found it has nothing more to show, because the checks in their
+    /// current form have run there.
     #[getter(copy)]
     checked_as_found: bool,
     /// Whether the checks before the first iteration ran on the work of an interrupted attempt.
@@ -153,7 +153,7 @@ pub struct SeenState {
 pub struct WorkState {
     /// Who of several agents works, and what each has done.
     agents: AgentMemory,
-    /// Since the start, as far as it could be counted.
+    /// The usage since the start, as far as it could be counted.
     usage: Usage,
     /// The agent whose use was counted although no boundary judged it; see `drive/usage.rs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -175,13 +175,13 @@ pub struct Exchange {
     asked: Vec<Question>,
 }
 
-/// What an event does to the count of equal events in a row.
+/// How an event changes a count of consecutive events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Row {
     Extends,
-    /// Says nothing about it.
+    /// The event does not affect the count.
     Keeps,
-    /// It starts a new count.
+    /// The event starts a new count.
     Begins,
     Ends,
 }
@@ -255,17 +255,17 @@ impl State {
         self.wait.window = account;
     }
 
-    /// Names the account whose window it waits for.
+    /// Names the account whose window the loop waits for.
     pub fn name_window(&mut self, account: Option<AccountId>) {
         self.wait.window = account;
     }
 
-    /// Works again, in the same iteration.
+    /// Continues the same iteration after a wait.
     pub fn end_wait(&mut self) {
         self.hold(None);
     }
 
-    /// Works on; `wake_at` is when its session is woken at the latest.
+    /// Lets the loop continue; `wake_at` is the latest time at which its session is woken.
     pub fn hold(&mut self, wake_at: Option<DateTime<Utc>>) {
         self.status = Status::Running;
         self.wait.due = wake_at;
@@ -287,8 +287,8 @@ impl State {
         self.end.ending = Some(ending);
     }
 
-    /// Continues an ended or interrupted loop under a driver: what ended it, or kept it waiting, is
-    /// over.
+    /// Reopens an ended or interrupted loop under a driver; what ended it or kept it waiting no
+    /// longer applies.
     pub fn reopen(&mut self, driver: Driver) {
         let outcome = self.end.ending.take().map(|ending| ending.outcome);
         self.end_wait();
@@ -319,7 +319,7 @@ impl State {
         self.time.began = now;
     }
 
-    /// Names the process that drives the loop, or does what it left.
+    /// Records the process that drives the loop, or completes what was left to do.
     pub fn name_owner(&mut self, owner: Owner) {
         self.owner = owner;
     }
@@ -353,7 +353,7 @@ impl State {
         self.end.prover = Some(prover);
     }
 
-    /// Replaces the end with the one that a search for a better proof found.
+    /// Replaces the ending with the result of a search for a better proof.
     pub fn end_proof(&mut self, ending: Ending, at: DateTime<Utc>, knows_the_start: bool) {
         self.end.prover = None;
         self.end.proved_at = Some(at);
@@ -377,19 +377,19 @@ impl State {
         row.apply_to(&mut self.counts.transient_errors);
     }
 
-    /// Refuses a requested end: `why` if no agent can change the reason, and whether it is a change
-    /// of tests.
+    /// Refuses a requested end. `why` is the reason if no agent can change it; the flag says
+    /// whether it is a change of tests.
     pub fn refuse_end(&mut self, why: Option<IncurableRefusal>, for_tests: bool) {
         self.end.incurable = why;
         self.end.test_refusals = if for_tests { self.end.test_refusals + 1 } else { 0 };
     }
 
-    /// Remembers that what the agent with this id used is counted without a boundary.
+    /// Remembers that the usage of the agent with this id is counted without a boundary.
     pub fn count_late(&mut self, agent: u64) {
         self.work.counted_late = Some(agent);
     }
 
-    /// Notes that an agent used what was not reported.
+    /// Notes that an agent did not report what it used.
     pub fn lose_usage(&mut self) {
         self.work.usage.lost = true;
     }
@@ -413,7 +413,7 @@ impl State {
         self.seen.checks.values_mut().for_each(|memory| memory.tail.clear());
     }
 
-    /// Forgets that checks failed: what failed were others.
+    /// Forgets earlier failures of the checks, because those checks have been replaced.
     pub fn forget_failures(&mut self) {
         self.seen.checks.values_mut().for_each(CheckMemory::forget_failures);
         self.seen.checked_as_found = false;
@@ -507,17 +507,17 @@ impl State {
         self.work.agents.out.push(name);
     }
 
-    /// The use so far, and whose it is.
+    /// The usage so far, and which agent's it is.
     pub(super) fn use_mut(&mut self) -> (&mut Usage, &mut AgentMemory) {
         (&mut self.work.usage, &mut self.work.agents)
     }
 
-    /// What its git steps change.
+    /// The memory of its git steps, to be changed.
     pub fn git_mut(&mut self) -> &mut GitMemory {
         &mut self.git
     }
 
-    /// What its session changes between two boundaries.
+    /// The memory of its session, to be changed between two boundaries.
     pub fn session_mut(&mut self) -> &mut SessionMemory {
         &mut self.session
     }

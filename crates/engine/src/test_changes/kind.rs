@@ -1,5 +1,5 @@
-//! What a changed path is to the checks: a test, a part of what configures or runs the checks, or
-//! the work. One table, by names; where it is in doubt, a path is work.
+//! What a changed path means to the checks: a test, a part of what configures or runs the checks,
+//! or the work. One table of names; a path in doubt is work.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::protect::{GlobCover, parse_glob};
 use crate::text::{is_word_of, words_of};
 
-/// What a changed path is to the checks.
+/// What a changed path means to the checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PathKind {
     Test,
@@ -43,20 +43,20 @@ pub struct NamedPaths {
     pub compared: BTreeSet<String>,
     /// Files that a runner of tests is given.
     pub tests: BTreeSet<String>,
-    /// Globs of such files.
+    /// Globs of files that a runner of tests is given.
     pub globs: BTreeSet<String>,
     /// Files that settings of a runner name.
     pub loaded: BTreeSet<String>,
     /// Files that a command writes its output to.
     pub written: BTreeSet<String>,
-    /// Folders in which modules and programs are looked for.
+    /// Folders that are searched for modules and programs.
     pub folders: BTreeSet<String>,
-    /// Programs without a path.
+    /// Programs that a command names without a path.
     pub programs: BTreeSet<String>,
 }
 
 impl NamedPaths {
-    /// Adds what another command names.
+    /// Adds the paths that another command names.
     pub fn extend(&mut self, other: Self) {
         self.run.extend(other.run);
         self.compared.extend(other.compared);
@@ -72,7 +72,7 @@ impl NamedPaths {
 /// What the kind of a path depends on.
 #[derive(Debug)]
 pub struct KindRules {
-    /// Globs of paths that are the task, by a person's word.
+    /// Globs of paths that the user declared to be part of the task.
     pub may_change: GlobCover,
     /// Globs of tests: the settings' own, the protected paths, and those that a check names.
     pub tests: [GlobCover; 3],
@@ -84,26 +84,27 @@ const SETTINGS: &str = include_str!("names/settings.txt");
 static SETTINGS_SET: LazyLock<GlobSet> = LazyLock::new(|| compile_globs(SETTINGS));
 /// Globs of tests, of what they read and of what they expect, in lower case.
 static TESTS: LazyLock<GlobSet> = LazyLock::new(|| compile_globs(include_str!("names/tests.txt")));
-/// The same in languages whose tests end in a capitalised word: `TaxTest.java`, `TaxTests.cs`.
+/// Globs of tests in languages whose tests end in a capitalised word: `TaxTest.java`,
+/// `TaxTests.cs`.
 static CAPITALISED: LazyLock<GlobSet> = LazyLock::new(|| {
     compile_globs("**/*{Test,Tests,Spec,IT}.{java,kt,cs,fs,scala,groovy,php,swift}")
 });
-/// Those that may begin with one: `TestTax.java`, in any script's capitals.
+/// Globs of tests that may begin with such a word: `TestTax.java`, in any script's capitals.
 static TEST_FIRST: LazyLock<GlobSet> =
     LazyLock::new(|| compile_globs("**/Test*.{java,kt,cs,fs,scala,groovy,php,swift}"));
-/// Folders of what tests read, in lower case: there it is no settings of theirs.
+/// Folders of test data, in lower case; a file there is not a settings file.
 const DATA_FOLDERS: &str = "data testdata test_data fixtures __fixtures__ snapshots __snapshots__ __mocks__ golden \
     expected";
-/// Manifests, in lower case.
+/// Names of manifests, in lower case.
 const MANIFESTS: &str =
     "package.json pyproject.toml setup.cfg cargo.toml deno.json deno.jsonc composer.json";
-/// What a script says in its name or folder that checks something.
+/// Words in the name or folder of a script that mark it as a check.
 const CHECKS: &str = "check checks test tests verify lint ci";
-/// Folders of scripts, beside the root of the checkout.
+/// Folders of scripts, in addition to the root of the checkout.
 pub const SCRIPT_FOLDERS: &str = "script scripts bin tools tool ci .ci hack dev build etc";
-/// Endings of scripts that are never a product's module.
+/// Extensions of scripts that are never a product's module.
 const SHELLS: &str = "sh bash zsh ksh fish ps1 bat cmd";
-/// Endings of source files: an executable file without one is a program.
+/// Extensions of source files: an executable file without one is a program.
 const SOURCES: &str = include_str!("names/source_endings.txt");
 /// Runners of tests and their parts: a new module of such a name may come before theirs.
 const RUNNER_MODULES: &str = "pytest _pytest pluggy iniconfig exceptiongroup unittest nose2 tox nox jest vitest mocha minitest";
@@ -188,7 +189,7 @@ fn file_ending(name: &str) -> &str {
     name.rsplit_once('.').map_or("", |(_, ending)| ending)
 }
 
-/// Whether a name, or the folder it lies in, has a word of [`CHECKS`].
+/// Whether a name, or its folder, contains a word of [`CHECKS`].
 fn says_that_it_checks(folder: &str, name: &str) -> bool {
     let last = folder.rsplit('/').next().unwrap_or_default();
     let words = |text: &str| {

@@ -42,8 +42,8 @@ static OWN: LazyLock<Environment<'static>> =
 /// The templates whose lines are rows.
 static ROWS: LazyLock<Environment<'static>> = LazyLock::new(|| add_templates(of_rows(), TEMPLATES));
 
-/// The text of a template with these values. It reports a fault of the template in its place; the
-/// tests fill every one in.
+/// Renders a template with these values. A fault of the template is reported in its place; the
+/// tests render every one.
 pub fn render_template(name: &str, values: &Value) -> String {
     let template = OWN.get_template(name);
     let rendered = template.and_then(|template| template.render(values));
@@ -53,7 +53,7 @@ pub fn render_template(name: &str, values: &Value) -> String {
 /// A row of a page: its name, and what crew found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fact {
-    /// One word: `why`, `tests`.
+    /// The name, one word: `why`, `tests`.
     pub name: String,
     pub text: String,
     /// What was printed or said, line by line.
@@ -62,7 +62,7 @@ pub struct Fact {
 }
 
 impl Fact {
-    /// A row of one text.
+    /// A row that consists of one text.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         Self { name: name.into(), text: text.into(), detail: Vec::new() }
     }
@@ -73,8 +73,8 @@ pub fn template_rows(name: &str, values: &Value) -> Vec<Fact> {
     rows_of(&ROWS, name, values)
 }
 
-/// The rows of a template. Each line of it is the name of a row, a bar and its text; one without a
-/// name belongs to the row before it.
+/// The rows of a template. Each of its lines is the name of a row, a bar and the text; a line
+/// without a name belongs to the row before it.
 pub fn rows_of(environment: &Environment<'_>, name: &str, values: &Value) -> Vec<Fact> {
     let template = environment.get_template(name);
     let text = template.and_then(|template| template.render(values));
@@ -112,7 +112,7 @@ pub fn of_rows() -> Environment<'static> {
     environment
 }
 
-/// The settings and filters of every template of crew's own.
+/// The settings and filters of all of crew's own templates.
 pub fn new_environment() -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::SemiStrict);
@@ -133,7 +133,7 @@ pub fn new_environment() -> Environment<'static> {
     environment
 }
 
-/// A part of a page below its heading; nothing for an empty one.
+/// A section of a page below its heading; empty if the body is empty.
 fn render_section(body: &str, title: &str) -> String {
     let end = if body.ends_with('\n') { "\n" } else { "\n\n" };
     if body.is_empty() { String::new() } else { format!("## {title}\n\n{body}{end}") }

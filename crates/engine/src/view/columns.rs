@@ -90,16 +90,16 @@ pub const ALWAYS: u8 = u8::MAX;
 #[derive(Debug, Clone, Copy)]
 pub enum CellColour {
     Plain,
-    /// The whole cell is dimmed, as the least important.
+    /// The whole cell is dimmed, because it is the least important.
     Quiet,
-    /// crew's words for how something is.
+    /// Only crew's words for a state are coloured.
     Words,
 }
 
 /// A column.
 #[derive(Debug, Clone, Copy)]
 pub struct Column {
-    /// Its importance when not all columns fit.
+    /// Its importance, which decides whether it is shown when not all columns fit.
     pub worth: u8,
     pub alignment: Alignment,
     /// The maximum width of its cells.
@@ -110,7 +110,7 @@ pub struct Column {
 }
 
 impl Column {
-    /// As wide as its widest cell, up to `most`.
+    /// A column that is as wide as its widest cell, up to `most`.
     pub const fn text(worth: u8, most: usize) -> Self {
         Self { worth, alignment: Alignment::Left, most, rest: None, colour: CellColour::Plain }
     }
@@ -125,7 +125,7 @@ impl Column {
         Self { rest: Some(least), ..Self::text(worth, usize::MAX) }
     }
 
-    /// The column in this colour.
+    /// Sets the colour of the column.
     pub const fn with_colour(self, colour: CellColour) -> Self {
         Self { colour, ..self }
     }
@@ -167,8 +167,8 @@ const PLACE: ListColumn = (Column::text(3, WIDEST), |view, home| {
 });
 const TASK: ListColumn = (Column::rest(ALWAYS, 10), |view, _| task_line(view.record));
 
-/// The columns of loops that may live, of ended ones here and everywhere, and of those whose
-/// records may be removed.
+/// The columns of the lists: live loops, ended ones here and everywhere, and loops whose records
+/// may be removed.
 pub const STANDING: [ListColumn; 7] = [ID, STARTED, STATE, DOING, COUNT, PLACE, TASK];
 pub const ENDED: [ListColumn; 7] = [ID, STARTED, STATE, ITERATIONS, TIME, COST, TASK];
 pub const ENDED_EVERYWHERE: [ListColumn; 8] =
@@ -189,7 +189,7 @@ pub fn task_line(subject: &Loop) -> String {
     one_line(&task_text(subject), TASK_CHARS)
 }
 
-/// "~/w/api".
+/// The folder with the home shortened: "~/w/api".
 pub fn short_folder(subject: &Loop, home: Option<&Path>) -> String {
     let folder = &subject.place.checkout;
     let below = home.and_then(|home| folder.strip_prefix(home).ok());

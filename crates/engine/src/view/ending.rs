@@ -1,4 +1,4 @@
-//! How a loop stands or ended: the first line of a page, and the rows that explain it.
+//! The state or the end of a loop: the first line of a page, and the rows that explain it.
 
 use chrono::{DateTime, FixedOffset, Utc};
 use minijinja::{Value, context};
@@ -19,8 +19,8 @@ use crate::view::{ChangesFrom, Fact, PageInputs};
 /// The longest command of a check, in characters.
 const RUN_CHARS: usize = 60;
 
-/// "completed after 4 iterations", "blocked in iteration 3", "running, iteration 4 of 15", seen at
-/// `now`.
+/// The verdict seen at `now`: "completed after 4 iterations", "blocked in iteration 3", "running,
+/// iteration 4 of 15".
 pub fn verdict_text(record: &Loop, now: DateTime<FixedOffset>) -> String {
     let (state, word) = (&record.state, record.status_word());
     let max = record.contract.limits.max_iterations;
@@ -47,7 +47,7 @@ pub fn verdict_text(record: &Loop, now: DateTime<FixedOffset>) -> String {
     }
 }
 
-/// What the first line says beside the verdict.
+/// The remark that follows the verdict on the first line.
 pub fn verdict_remark(inputs: &PageInputs<'_>) -> Option<String> {
     let record = inputs.view.record;
     let ending = record.state.end().ending().as_ref();
@@ -64,7 +64,8 @@ pub fn verdict_remark(inputs: &PageInputs<'_>) -> Option<String> {
     }
 }
 
-/// "2 of 148 tests fail", "its last claim was refused", or "but `npm test` passes: 148 tests".
+/// The state of the checks: "2 of 148 tests fail", "its last claim was refused", or "but `npm test`
+/// passes: 148 tests".
 pub fn state_of_the_checks(record: &Loop) -> Option<String> {
     let evidence = record.state.seen().evidence().as_ref()?;
     if let Some(failing) = evidence.failing().next() {
@@ -92,7 +93,7 @@ pub fn state_of_the_checks(record: &Loop) -> Option<String> {
     Some(format!("but {}", describe_passing(evidence)))
 }
 
-/// "`npm test` passes: 148 tests", "`a` and `b` pass", "all 4 checks pass".
+/// The checks that pass: "`npm test` passes: 148 tests", "`a` and `b` pass", "all 4 checks pass".
 fn describe_passing(evidence: &Evidence) -> String {
     let reports = evidence.checks.iter().filter_map(|it| it.tests.as_ref());
     let passed: u64 = reports.map(|tests| u64::from(tests.passed())).sum();
@@ -110,7 +111,7 @@ fn quote_command(run: &str) -> String {
     format!("`{}`", clip_line(run, RUN_CHARS))
 }
 
-/// What the agent asked a person for, in its own words; `None` unless it asked.
+/// What the agent asked the user for, in its own words; `None` if it did not ask.
 pub fn asked_for_help(record: &Loop) -> Option<&str> {
     match &record.state.end().ending().as_ref()?.reason {
         EndReason::AgentBlocked(needs) => Some(needs),
@@ -193,7 +194,7 @@ fn proof_condition(ending: &Ending) -> Option<String> {
     Some([vec![""], ending.remarks()].concat().join("; "))
 }
 
-/// "waits at a permission dialog since 02:10: Bash", seen at `at`.
+/// The dialog at which it waits, seen at `at`: "waiting at a permission dialog since 02:10: Bash".
 pub fn at_dialog(dialog: &Dialog, at: DateTime<FixedOffset>) -> String {
     let since = clock_time(dialog.since, at);
     match &dialog.tool {
@@ -209,13 +210,13 @@ pub fn at_dialog(dialog: &Dialog, at: DateTime<FixedOffset>) -> String {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct NextStep {
     pub command: String,
-    /// A few words; empty where the command says it all.
+    /// What the command does, in a few words; empty where that is obvious.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub what: String,
 }
 
-/// The next command, and the one after it. Sending a message to the agent of a loop that is over
-/// resumes the loop; a message to a loop of a fleet is only kept for the next attempt.
+/// The next command, and the one after it. A message to the agent of an ended loop resumes the
+/// loop; in a fleet it is only kept for the next attempt.
 pub fn next_steps(inputs: &PageInputs<'_>) -> (NextStep, Option<NextStep>) {
     let record = inputs.view.record;
     let fleet = record.fleet.as_ref();
@@ -298,7 +299,7 @@ fn is_at_rest(inputs: &PageInputs<'_>) -> bool {
     inputs.view.owner_is_gone || inputs.view.record.state.status() == Status::Paused
 }
 
-/// How a running loop is stopped; `None` for one that is over or at rest.
+/// How a running loop is stopped; `None` for a loop that has ended or is paused.
 pub fn stop_command(inputs: &PageInputs<'_>) -> Option<String> {
     let is_running = inputs.view.record.is_live() && !is_at_rest(inputs);
     is_running.then(|| inputs.stop.to_owned())

@@ -1,5 +1,5 @@
-//! What became of tests, checks, files, commits, pushes and words: the rows below the iterations,
-//! whose text is in `templates/results.j2`.
+//! What happened to tests, checks, files, commits, pushes and messages: the rows below the
+//! iterations, whose text is in `templates/results.j2`.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ const PATH_CHARS: usize = 300;
 /// The maximum length of a person's message, in characters.
 pub const TOLD_CHARS: usize = 200;
 
-/// The rows.
+/// The rows about the results.
 pub fn result_facts(inputs: &PageInputs<'_>, checks: &[PageCheck]) -> Vec<Fact> {
     let record = inputs.view.record;
     let (state, ending) = (&record.state, record.state.end().ending().as_ref());
@@ -75,7 +75,7 @@ pub fn result_facts(inputs: &PageInputs<'_>, checks: &[PageCheck]) -> Vec<Fact> 
     templates::template_rows("results.j2", &context! { ..values, ..view })
 }
 
-/// What became of the tests of a check, by name.
+/// What happened to the tests of a check, by name.
 fn test_values((run, memory): (&String, &TestMemory)) -> Value {
     let TestMemory { first, last, .. } = memory;
     let became = |from: TestStatus, to: TestStatus| {
@@ -167,7 +167,7 @@ fn list_notes(inputs: &PageInputs<'_>) -> Vec<String> {
 #[derive(Serialize)]
 struct Message<'a> {
     words: &'a str,
-    /// The first iteration that had it in its prompt.
+    /// The first iteration that had the message in its prompt.
     prompt: Option<u32>,
 }
 
@@ -238,18 +238,18 @@ pub struct IterationLine {
     /// How full the agent's context was at most; not written where the agent does not report it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_percent: Option<u8>,
-    /// "4 files, 1 new", "src/tax.rs", "nothing".
+    /// The changed files: "4 files, 1 new", "src/tax.rs", "nothing".
     pub files: String,
-    /// "2 of 215 fail", "passes"; empty where no check ran.
+    /// The results of the checks: "2 of 215 fail", "passes"; empty where no check ran.
     pub checks: String,
     pub said: LastWords,
 }
 
-/// What is worth telling of an iteration's end.
+/// The text about an iteration's end.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "by", content = "words")]
 pub enum LastWords {
-    /// By crew: "claimed, refused".
+    /// crew's text: "claimed, refused".
     Crew(String),
     /// The agent's own words, unchecked.
     Agent(String),
@@ -290,12 +290,12 @@ impl IterationLine {
     }
 }
 
-/// Whether anything changed, where nothing can say what.
+/// Whether anything changed, for where it is not known what.
 fn describe_progress(evidence: &Evidence) -> String {
     evidence.progress.worded(["something", "nothing", ""]).to_owned()
 }
 
-/// What the checks said, in a few words; empty where none ran.
+/// What the checks reported, in a few words; empty if none ran.
 fn describe_checks(evidence: &Evidence) -> String {
     let failing: Vec<&CheckResult> = evidence.failing().collect();
     match (&failing[..], evidence.checks.len()) {
@@ -312,7 +312,7 @@ fn describe_checks(evidence: &Evidence) -> String {
     }
 }
 
-/// "2 of 215 fail", "lint fails".
+/// How a check failed: "2 of 215 fail", "lint fails".
 fn describe_failure(check: &CheckResult) -> String {
     if let Some(tests) = check.tests.as_ref().filter(|tests| tests.failed() > 0) {
         return format!("{} of {} {}", tests.failed(), tests.total(), tests.verb());

@@ -28,7 +28,7 @@ pub(super) fn sanitize_text(text: &str) -> String {
     plain_text(text_start(text.trim_end(), SHOWN_CHARS))
 }
 
-/// How an agent's closing event reports an error.
+/// The text for a closing event that reports an error.
 pub(super) fn says_error(what: &str) -> String {
     format!("the agent's closing event says error: {}", sanitize_text(what))
 }
@@ -50,7 +50,7 @@ pub enum Activity {
     Said(String),
     /// The agent began a call of a tool.
     Called(ToolCall),
-    /// A call is over. `is_next` says that nothing was reported since the call.
+    /// A call ended. `is_next` says that nothing was reported since the call began.
     Ended { call: ToolCall, result: String, is_next: bool },
     /// Its program reported something: an error, a retry, a refusal.
     Noted(String),
@@ -92,7 +92,7 @@ pub(super) fn parse_printed(line: &str) -> Option<Activity> {
     Some(Activity::Printed(text))
 }
 
-/// The arguments that say what a call is about, the most useful first.
+/// The arguments that describe what a call is about, the most useful first.
 const SUBJECTS: &str = "command file_path filePath notebook_path path pattern url query description \
     prompt";
 /// The arguments of an edit: the string that it replaces, and the new one.
@@ -110,7 +110,7 @@ impl ToolCall {
         Self { verb: verb.to_owned(), subject, lines: None }
     }
 
-    /// The call that an event reports, from pointers to the tool's name and its arguments. Files
+    /// The call that an event reports, given pointers to the tool's name and its arguments. Files
     /// below `folder` are shown relative to it.
     pub(super) fn from_event(event: &Value, tool: &str, arguments: &str, folder: &str) -> Self {
         let tool = event.text(tool).unwrap_or("a tool");
@@ -146,7 +146,7 @@ impl ToolCall {
     }
 }
 
-/// The lines for steps that follow each other, without the last line break; `None` without steps.
+/// The lines for consecutive steps, without the last line break; `None` without steps.
 pub fn render_steps(steps: &[Activity]) -> Option<String> {
     let mut lines: Vec<String> = Vec::new();
     for step in steps {

@@ -1,5 +1,5 @@
-//! Reader of Claude Code in print mode: `stream-json`, one event a line. The events were recorded
-//! from the real client, 2.1.330 and 2.1.197 (tests/fixtures/claude). Only the client's own fields
+//! Reader of Claude Code in print mode: `stream-json`, one event a line. Its tests read recordings
+//! of the real client, 2.1.330 and 2.1.197 (tests/fixtures/claude). Only the client's own fields
 //! count: text about an error in a file, a tool's result or an answer is only text. A subagent's
 //! events count as work and token use, never as the agent's words.
 
@@ -26,7 +26,7 @@ mod tests;
 #[cfg(test)]
 mod closing_tests;
 
-/// Where its model is served. A key helper named in its settings is not checked.
+/// The address of its model's service. A key helper named in its settings is not checked.
 pub(super) const SERVICE: Service = Service {
     set_by: "ANTHROPIC_BASE_URL",
     usual: "https://api.anthropic.com",
@@ -44,15 +44,15 @@ const RECENT: usize = 64;
 /// The kind of error for an answer that the token limit truncated.
 const CUT: &str = "max_output_tokens";
 
-/// What it has said so far.
+/// What its events have reported so far.
 #[derive(Debug, Default)]
 pub(super) struct Claude {
-    /// The messages counted last: the lines of a message may be interleaved with those of
+    /// The most recently counted messages: the lines of a message may be interleaved with those of
     /// subagents.
     recent: Vec<CountedMessage>,
     /// Tokens written to the one-hour cache by all messages, which 2.1.197 leaves out of its sum.
     hour: u64,
-    /// Whether the client summed up its use at the end of a turn; `None` before the first end.
+    /// Whether the client reported its total at the end of a turn; `None` before the first end.
     sums_up: Option<bool>,
     /// Whether a reported cost cannot be read: the use is then unknown, never $0.00.
     is_unreadable: bool,
@@ -62,7 +62,7 @@ pub(super) struct Claude {
     message: Option<String>,
     /// When the limit that was hit resets, as the client reports it in a field of its own.
     reset: Option<DateTime<Utc>>,
-    /// Where it works.
+    /// The agent's working folder.
     folder: String,
 }
 
@@ -104,8 +104,8 @@ impl AgentEvents for Claude {
 }
 
 impl Claude {
-    /// Counts a part of a message, until the client sums up: an unfinished answer reports only the
-    /// use at its beginning. A subagent has a context of its own.
+    /// Counts a part of a message, until the client reports its total: an unfinished answer reports
+    /// only the usage at its beginning. A subagent has a context of its own.
     fn count_message(&mut self, turn: &mut AgentTurn, message: &Message, is_own: bool) {
         let used = turn.usage.get_or_insert_default();
         let before = used.tokens;
@@ -119,8 +119,8 @@ impl Claude {
         }
     }
 
-    /// Reads the client's own total for the whole process so far. It counts the tokens of every
-    /// model, of subagents and of side requests, so it replaces what was counted.
+    /// Reads the client's own total for the whole process so far. It includes the tokens of every
+    /// model, of subagents and of side requests, so it replaces the earlier count.
     fn take_sum(&mut self, turn: &mut AgentTurn, result: &Value) {
         if let Some(models) = result.members("/modelUsage") {
             self.is_unreadable = false;
@@ -254,8 +254,8 @@ impl Claude {
         turn.end.context_percent = turn.end.context_percent.max(self.context_percent(result));
     }
 
-    /// How full the context was: the fullest message against the window that the client reports for
-    /// the model. A client that names no window says nothing of it.
+    /// The fill level of the context in percent: the fullest message compared with the window that
+    /// the client reports for the model. `None` if the client reports no window.
     fn context_percent(&self, result: &Value) -> Option<u8> {
         let ((model, tokens), models) = (self.fullest.as_ref()?, result.members("/modelUsage")?);
         // "opus[1m]" is the model `opus` with a larger window.
@@ -307,7 +307,7 @@ fn retry_line(retry: &Value) -> String {
     ))
 }
 
-/// When a limit resets.
+/// The time at which a limit resets.
 fn resets_at(limit: &Value) -> Option<DateTime<Utc>> {
     let seconds = to_count(limit.number("/resetsAt")?);
     DateTime::from_timestamp(i64::try_from(seconds).ok()?, 0)

@@ -12,8 +12,8 @@ use super::events::AgentEvents;
 use super::service::ServiceFailure;
 use super::turn::AgentTurn;
 
-/// How it says that it tries again. After a limit it then sleeps as long as the service asked it
-/// to, and prints nothing.
+/// The prefix of its report that it tries again. After a limit it then sleeps as long as the
+/// service asked it to, and prints nothing.
 const RETRY: &str = "Reconnecting...";
 /// Its words for an answer that the token limit truncated.
 const CUT: &str = "reason: max_output_tokens";

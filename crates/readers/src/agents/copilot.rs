@@ -13,11 +13,11 @@ use crate::clients::{FieldsByPointer, parse_object};
 use engine::text::text_start;
 use engine::usage::Usage;
 
-/// How often in a row it asks again after a truncated answer before it accepts the next one.
+/// The number of consecutive truncated answers after which it accepts the next one.
 const CUTS_MAX: u32 = 2;
 /// The longest name of a model kept, in characters.
 const MODEL_CHARS: usize = 80;
-/// What standard error says where it has no login; standard output then says nothing.
+/// Its message on standard error if it has no login; standard output is then empty.
 const NO_LOGIN: &str = "Error: No authentication information found";
 /// Where the tokens of a model are in the file.
 const TOKENS: [&str; 4] = [
@@ -27,12 +27,12 @@ const TOKENS: [&str; 4] = [
     "/usage/outputTokens",
 ];
 
-/// What it has said so far.
+/// What its events have reported so far.
 #[derive(Debug, Default)]
 pub(super) struct Copilot {
     /// Whether the model's turn brought a message.
     has_message: bool,
-    /// Turns in a row without one.
+    /// Consecutive turns without a message.
     cuts: u32,
 }
 
@@ -114,7 +114,7 @@ fn parse_failure(data: &Value, words: &str) -> ServiceFailure {
     ServiceFailure::from_status(status, data.word(words))
 }
 
-/// What the whole process used, by model; `None` where the file does not say.
+/// What the whole process used, by model; `None` if the file does not report it.
 fn parse_usage(file: &str) -> Option<Usage> {
     let file = parse_object(file.as_bytes()).ok()?;
     let mut sum = Usage::default();

@@ -28,7 +28,7 @@ pub(super) trait AgentEvents: fmt::Debug {
         }
     }
 
-    /// Reads a line of standard error, where some agents say that they wait or why they end.
+    /// Reads a line of standard error, where some agents report that they wait or why they end.
     fn take_error_line(&mut self, _turn: &mut AgentTurn, _line: &str) {}
 
     /// Reads the file in which the agent leaves its usage.
@@ -37,13 +37,14 @@ pub(super) trait AgentEvents: fmt::Debug {
     /// Adds to the turn what is known only when it ends; it may be called more than once.
     fn end(&mut self, _turn: &mut AgentTurn) {}
 
-    /// What was used.
+    /// The usage.
     fn usage(&self, turn: &AgentTurn) -> Option<Usage> {
         Some(turn.usage())
     }
 }
 
-/// Reads one process's output as it comes. What it keeps is bounded whatever the output is.
+/// Reads the output of one process as it arrives. It keeps a bounded amount, whatever the output
+/// is.
 #[derive(Debug)]
 pub struct OutputReader {
     turn: AgentTurn,
@@ -124,7 +125,7 @@ impl Text {
     }
 
     /// The line without the agent's own mark, if the mark is coloured or on the first line.
-    /// Elsewhere the same characters are the agent's words, such as a quote.
+    /// Elsewhere the same characters belong to the agent's text, such as a quote.
     fn strip_mark<'line>(&self, line: &'line str) -> &'line str {
         let Some(mark) = &self.mark else { return line };
         let mut rest = line;

@@ -18,17 +18,17 @@ use crate::parse::amounts::all_digits;
 const BACKOFF: Duration = Duration::from_secs(30);
 /// The longest words of a retry kept, in bytes.
 const RETRY_BYTES: usize = 4096;
-/// What standard error says where it has no login; standard output then says nothing.
+/// Its message on standard error if it has no login; standard output is then empty.
 const NO_LOGIN: &str = "Please set an Auth method";
 /// Where the tokens of the whole process are.
 const TOKENS: [&str; 4] = ["/input_tokens", "/cached", "", "/output_tokens"];
 
-/// What it has said so far.
+/// What its events have reported so far.
 #[derive(Debug, Default)]
 pub(super) struct Gemini {
     /// The last error event, for a closing event that does not repeat it.
     last_error: Option<String>,
-    /// A retry whose words on standard error are not at their end.
+    /// A retry whose message on standard error is not complete yet.
     retry: Option<String>,
 }
 

@@ -1,7 +1,6 @@
-//! What real agents printed, damaged: cut, with flipped bits, with fields swapped or of other
-//! types, with lines dropped, doubled and rearranged. No reader panics, and success is
-//! claimed only if the last closing event that is left says that all went well and the tag is whole
-//! in what the model said.
+//! Damaged output of real agents: truncated, with flipped bits, with fields swapped or of other
+//! types, with lines dropped, doubled and rearranged. No reader panics, and success is claimed only
+//! if the last remaining closing event reports success and the tag is whole in the model's words.
 
 use serde_json::{Value, json};
 
@@ -13,7 +12,7 @@ use engine::claim::promise::Promise;
 /// How many mutated lines are read.
 const MUTATED: usize = 100_000;
 const TAG: &str = "<promise>COMPLETE</promise>";
-/// The recordings in which success is claimed; every other stream is one of them.
+/// The recordings in which success is claimed; every other recording claims none.
 const CLAIMING: [&str; 3] = ["claim", "false-claim", "429-short"];
 
 /// Numbers that look random and are the same in each run.
@@ -28,11 +27,11 @@ impl Dice {
     }
 }
 
-/// One line, and whether it came on standard output.
+/// A line, and whether it was printed to standard output.
 type Line = (String, bool);
 
-/// Changes one line of a stream: by its bytes, by its JSON, or in its place among the others.
-/// Returns whether it did.
+/// Changes one line of a stream: its bytes, its JSON, or its place among the others. Returns
+/// whether it did.
 fn mutate(lines: &mut Vec<Line>, at: usize, dice: &mut Dice) -> bool {
     let text = lines[at].0.clone();
     let changed = match dice.below(8) {
@@ -89,7 +88,7 @@ fn mutate(lines: &mut Vec<Line>, at: usize, dice: &mut Dice) -> bool {
     is_changed
 }
 
-/// A value somewhere in this one.
+/// A random value inside this one.
 fn somewhere<'a>(value: &'a mut Value, dice: &mut Dice) -> &'a mut Value {
     let most = match value {
         Value::Object(fields) => fields.len(),
@@ -116,7 +115,7 @@ fn put(value: &mut Value, new: Value, dice: &mut Dice) {
     *somewhere(value, dice) = new;
 }
 
-/// The model's own words in an event, by the plainest reading of it.
+/// The model's own words in an event, read in the simplest way.
 fn says(event: &Value) -> String {
     let text = |path: &str| event.pointer(path).and_then(Value::as_str).unwrap_or_default();
     match text("/type") {
@@ -135,7 +134,7 @@ fn says(event: &Value) -> String {
     }
 }
 
-/// Whether an event closes the work well; `None` if it closes nothing.
+/// Whether an event ends the work successfully; `None` if it ends nothing.
 fn closes(agent: &str, event: &Value) -> Option<bool> {
     let is = |path: &str, word: &str| event.pointer(path).and_then(Value::as_str) == Some(word);
     let kind = event.get("type")?.as_str()?;
@@ -153,8 +152,8 @@ fn closes(agent: &str, event: &Value) -> Option<bool> {
     }
 }
 
-/// A completion that is not there, by other code than the reader's: the last closing event among
-/// the lines does not say that all went well, or the tag is not whole in what the model said.
+/// Whether a completion is invented, judged by other code than the reader's: the last closing event
+/// among the lines does not report success, or the tag is not whole in the model's words.
 fn is_invented(agent: &str, lines: &[Line]) -> bool {
     let events = lines.iter().filter(|(_, is_event)| *is_event);
     let events: Vec<Value> =

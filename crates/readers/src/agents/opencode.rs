@@ -15,17 +15,17 @@ use super::turn::AgentTurn;
 use crate::parse::amounts::{all_digits, to_count};
 use engine::usage::{Money, Tokens, Usage};
 
-/// How many steps in a row without a result end it.
+/// The number of consecutive steps without a result after which the agent is ended.
 const STEPS_IN_VAIN: u32 = 3;
 /// The prefix of the result of a call that its settings do not allow.
 const REJECTED: &str = "The user rejected permission";
 
-/// What it has said so far.
+/// What its events have reported so far.
 #[derive(Debug, Default)]
 pub(super) struct OpenCode {
-    /// Steps in a row without a result.
+    /// Consecutive steps without a result.
     in_vain: u32,
-    /// The model it does not have, as its log says; its event calls that an unknown error.
+    /// The unknown model that its log names; its event reports that only as an unknown error.
     unknown_model: Option<ServiceFailure>,
     is_unexplained: bool,
 }
@@ -52,8 +52,8 @@ impl AgentEvents for OpenCode {
     }
 
     /// `… level=ERROR … message="stream error" … small=false … error.error="KIND: WORDS"`. The
-    /// small model only gives the session its title. For a model that it does not have:
-    /// `… message=failed … error="ProviderModelNotFoundError: WORDS"`.
+    /// small model only writes the session's title. For a model that it does not have: `…
+    /// message=failed … error="ProviderModelNotFoundError: WORDS"`.
     fn take_error_line(&mut self, turn: &mut AgentTurn, line: &str) {
         if let Some((_, words)) = line.split_once("ProviderModelNotFoundError: ") {
             let words = words.split(['"', ')', '\\']).next().unwrap_or_default();
@@ -151,7 +151,7 @@ impl OpenCode {
     }
 }
 
-/// What a step used. A model without a price costs $0 here, which says nothing.
+/// The usage of a step. A model without a price is reported at $0, which means nothing.
 fn step_usage(tokens: Tokens, cost: Option<f64>, name: &str) -> Usage {
     match cost {
         Some(cost) if cost > 0.0 => {

@@ -25,7 +25,7 @@ const OUT_OF_TURNS: &str = "Reached max session turns";
 /// Where the tokens of a message or of the whole process are.
 const TOKENS: [&str; 4] = ["/input_tokens", "/cache_read_input_tokens", "", "/output_tokens"];
 
-/// What it has said so far.
+/// What its events have reported so far.
 #[derive(Debug, Default)]
 pub(super) struct Qwen {
     claude: Claude,

@@ -1,9 +1,10 @@
-//! What the real agents printed, and what their readers make of it; nothing is written by hand.
+//! Recorded output of the real agents, and what their readers make of it; none of it is written by
+//! hand.
 
 use super::tests::summary;
 use super::*;
 
-/// What an agent printed: its name, and a text for each scenario.
+/// The recordings of one agent: its name, and the output of each scenario.
 pub(super) struct Recorded {
     pub(super) agent: &'static str,
     pub(super) streams: &'static [(&'static str, &'static str)],
@@ -28,7 +29,7 @@ macro_rules! recorded {
     };
 }
 
-/// All of them.
+/// The recordings of all agents.
 pub(super) const RECORDED: [Recorded; 6] = [
     recorded!("claude", "2.1.330"),
     recorded!("codex", "0.169.0"),

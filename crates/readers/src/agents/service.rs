@@ -1,8 +1,8 @@
 //! The model's service, as an agent uses it: where it is, how it fails, and how long an agent may
 //! wait for it. A failure is what an agent's own error fields report: a status where there is one,
-//! and a sentence, which is sorted by the words of the services themselves. Never read an answer, a
-//! tool's result or a file with this: there the same words are only words. Of keys it knows the
-//! names of variables and files, and no value.
+//! and a sentence, which is sorted by the words of the services themselves. Never use this on an
+//! answer, a tool's result or a file, where the same words mean nothing. It knows the names of the
+//! variables and files that contain keys, but no key.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,7 +20,8 @@ use engine::text::{one_line, table_rows, text_start};
 const SENTENCE_CHARS: usize = 2000;
 /// The longest kind kept, in characters.
 const KIND_CHARS: usize = 200;
-/// A reset that is nearer is a pause between two tries, which the agent makes by itself.
+/// The minimum time until a reset. A nearer one is only a pause between two tries, which the agent
+/// makes by itself.
 const RESET_LEAST: TimeDelta = TimeDelta::seconds(60);
 
 const AUTH: &str = "authentication_failed";
@@ -30,18 +31,18 @@ const MODEL: &str = "model_not_found";
 const REQUEST: &str = "invalid_request";
 pub(super) const UNKNOWN: &str = "unknown";
 
-/// Words of the services, each with the kind of failure that it shows.
+/// Phrases of the services, each with the kind of failure that it indicates.
 const WORDS: &str = include_str!("failures.txt");
 
-/// One failure.
+/// One failure of the service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ServiceFailure {
     /// The kind, as `api_error` spells it.
     pub(super) kind: String,
     pub(super) sentence: String,
-    /// How long the agent pauses before it tries again, or should, as a field of its own says.
+    /// How long the agent pauses before it tries again, or should, according to a separate field.
     pause: Option<Duration>,
-    /// When a limit resets, as a field of its own says.
+    /// When a limit resets, according to a separate field.
     pub(super) reset: Option<DateTime<Utc>>,
     /// Whether its agent tries again by itself after a short pause, so that a near reset in its
     /// words is the end of one.
@@ -77,14 +78,14 @@ impl ServiceFailure {
         Self { kind, pause, ..self }
     }
 
-    /// Applies a status, which identifies what its agent calls unknown.
+    /// Applies a status, which identifies what the agent calls unknown.
     pub(super) fn apply_status(&mut self, status: Option<u16>) {
         if self.kind == UNKNOWN {
             by_status(status).unwrap_or(UNKNOWN).clone_into(&mut self.kind);
         }
     }
 
-    /// Whether waiting cannot end it: a person must act, or the request must change.
+    /// Whether waiting cannot help: a person must act, or the request must change.
     pub(super) fn is_for_good(&self) -> bool {
         [AUTH, BILLING, MODEL, REQUEST].contains(&&*self.kind)
     }
@@ -94,7 +95,7 @@ impl ServiceFailure {
         self.kind == LIMIT
     }
 
-    /// How long the agent will do nothing, as its field or its words say.
+    /// How long the agent will do nothing, according to its field or its message.
     pub(super) fn pause(&self, now: DateTime<FixedOffset>) -> Option<Duration> {
         if let Some(pause) = self.pause
             && let Ok(delta) = TimeDelta::from_std(pause)
@@ -106,9 +107,9 @@ impl ServiceFailure {
         (parse_reset(&self.sentence, now)? - now.to_utc()).to_std().ok()
     }
 
-    /// The error for the boundary. The service's own word for the reset is better than the pause
-    /// that an agent makes of it. The end of a pause between two tries is not a reset: whoever
-    /// starts again then meets the same limit.
+    /// The error for the boundary. The service's own reset time is preferred to the pause that the
+    /// agent derives from it. The end of a pause between two tries is not a reset: whoever starts
+    /// again then meets the same limit.
     pub(super) fn to_api_error(&self, now: DateTime<FixedOffset>) -> ApiError {
         let pause = self.pause(now).and_then(|pause| TimeDelta::from_std(pause).ok());
         match service::classify_error(&self.kind, &self.sentence, now) {
@@ -131,7 +132,7 @@ fn is_far(at: DateTime<Utc>, now: DateTime<Utc>) -> bool {
     at - now >= RESET_LEAST
 }
 
-/// A sentence without what its agent puts around it, and the status that was there.
+/// A sentence without the text that its agent adds around it, and the status in that text.
 fn unwrap_sentence(text: &str) -> (Option<u16>, String) {
     let inner = text.strip_prefix("[API Error: ").and_then(|rest| rest.rsplit_once(']'));
     let inner = inner.map_or(text, |(inner, _)| inner).trim();
@@ -179,19 +180,20 @@ fn by_status(status: Option<u16>) -> Option<&'static str> {
 }
 
 /// How long an agent may wait by itself. After that crew ends it and waits without a process, which
-/// costs nothing, takes no memory and lasts through a night. A short limit that the agent waits for
-/// by itself must cost nothing.
+/// costs nothing, takes no memory and lasts through a night. A short wait within the agent must
+/// cost nothing.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long it may be silent where it does not say how long it pauses: that may be a model at work.
+/// How long an agent that does not report the length of its pause may be silent: a model may be at
+/// work.
 const SILENCE: Duration = Duration::from_secs(3 * 60);
-/// How long a try takes that fails at once: within this time after a retry, the agent is not
+/// How long a try that fails immediately takes: within this time after a retry, the agent is not
 /// working.
 const MOMENT: Duration = Duration::from_secs(1);
 
 /// An agent's report that it waits for the service, and does nothing else.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ServiceWait {
-    /// How often it reported so in a row.
+    /// How many times in a row it reported this.
     pub tries: u32,
     /// How long it pauses before the next try; `None` where that is not reported. Then it either
     /// pauses or asks.
@@ -212,7 +214,7 @@ impl ServiceWait {
     }
 }
 
-/// How a variable becomes an absolute path.
+/// Resolves a variable to an absolute path.
 pub type PathVariable<'a> = &'a dyn Fn(&str) -> Option<PathBuf>;
 
 /// The service that an agent talks to.
@@ -281,7 +283,7 @@ mod tests {
         DateTime::parse_from_rfc3339("2026-11-22T01:00:00Z").unwrap()
     }
 
-    /// "limit until 02:00:00", "blocked: …", "request: …", "outage".
+    /// A failure in a few words: "limit until 02:00:00", "blocked: …", "request: …", "outage".
     fn render(failure: &ServiceFailure) -> String {
         match failure.to_api_error(now()) {
             ApiError::Transient { reset, is_limit, message } => {
@@ -425,7 +427,7 @@ mod tests {
         }
     }
 
-    /// A URL, the variables that are set, and the host and port to connect to.
+    /// A test case: a URL, the variables that are set, and the expected host and port.
     type Route =
         (&'static str, &'static [(&'static str, &'static str)], Option<(&'static str, u16)>);
 

@@ -10,7 +10,7 @@ use engine::record::Role;
 
 const PROMPT: &str = "Go <b>&\" on";
 
-/// What the reader of this agent makes of what it printed: "CASE: CLAIM, what else".
+/// The report that the reader of this agent makes of this output: "CASE: CLAIM, other facts".
 pub(super) fn render_report(agent: &str, case: &str, errors: &str, stream: &str) -> String {
     let mut reader = create_reader(&find_agent(agent).unwrap());
     errors.lines().for_each(|line| reader.read_error(line));
@@ -21,7 +21,7 @@ pub(super) fn render_report(agent: &str, case: &str, errors: &str, stream: &str)
     format!("{case}: {}", summary(&mut reader, now))
 }
 
-/// What a reader reports.
+/// The report of a reader on one line.
 pub(super) fn summary(reader: &mut OutputReader, now: DateTime<FixedOffset>) -> String {
     let wait = reader.service_wait(now);
     let report = reader.report(now);

@@ -1,6 +1,6 @@
 //! The state that every reader of events keeps of its stream: the words, the open calls, the
 //! failure of the service, the closing event. A reader says what an event of its agent means; this
-//! file says what follows for the claim. Past a fixed number, further names are dropped.
+//! file says what follows for the claim. Beyond a fixed number, further names are dropped.
 
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ use engine::usage::{Tokens, Usage};
 
 /// The longest name of a model kept, in characters.
 const NAME_CHARS: usize = 200;
-/// The maximum number of open calls that are remembered; beyond that the exact number makes no
-/// difference.
+/// The maximum number of open calls that are remembered; beyond it the exact number does not
+/// matter.
 const OPEN_MAX: usize = 1000;
 /// The longest name of open work remembered, in bytes; no agent uses a longer one.
 const ID_BYTES: usize = 200;
@@ -28,7 +28,7 @@ const TRIES_IN_VAIN: u32 = 3;
 /// The kinds of open work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
-    /// A call whose result was not reported. At the end of a turn every call is over.
+    /// A tool call whose result was not reported yet. At the end of a turn every call has ended.
     Tool,
     /// The agent's own work in the background.
     Task,
@@ -67,15 +67,15 @@ impl OpenWork {
     }
 }
 
-/// What the agent does about the service's failure.
+/// How the agent reacts to the service's failure.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Retry {
-    /// Nothing that it reported.
+    /// The agent reported no reaction.
     #[default]
     None,
     /// It pauses before it asks again, at most this long if that is known.
     Pauses(Option<Duration>),
-    /// It asks again.
+    /// It asks the service again.
     Asks,
 }
 
@@ -109,9 +109,9 @@ pub(super) struct ServiceTrouble {
 /// The closing event of an agent.
 #[derive(Debug, Default)]
 pub(super) struct ClosingEvent {
-    /// What it says; `None` until it comes.
+    /// What the event reports; `None` until it arrives.
     outcome: Option<Result<(), String>>,
-    /// Whether it says that turns will follow.
+    /// Whether the event reports that more turns will follow.
     pub(super) is_queued: bool,
 }
 
@@ -120,7 +120,7 @@ pub(super) struct ClosingEvent {
 pub(super) struct AgentTurn {
     /// The agent's name, used for the model in sums where that is not reported.
     pub(super) name: String,
-    /// What the current line showed.
+    /// The steps that the current line showed.
     seen: Vec<Activity>,
     /// The last call, if nothing has been shown since.
     last_call: Option<String>,
@@ -132,19 +132,19 @@ pub(super) struct AgentTurn {
     pub(super) end: AgentOutcome,
     model: Option<String>,
     pub(super) turns: u32,
-    /// What was used, as far as it was reported.
+    /// The usage, as far as it was reported.
     pub(super) usage: Option<Usage>,
     /// Whether any work began whose usage was not reported.
     pub(super) is_unreported: bool,
 }
 
 impl AgentTurn {
-    /// The work of the agent of this name, before its first event.
+    /// The state of this agent's work before its first event.
     pub(super) fn new(name: &str) -> Self {
         Self { name: name.to_owned(), ..Self::default() }
     }
 
-    /// Shows what happened.
+    /// Shows these steps.
     pub(super) fn show_steps(&mut self, steps: impl IntoIterator<Item = Activity>) {
         for step in steps {
             self.last_call = None;
@@ -173,13 +173,13 @@ impl AgentTurn {
         self.end.context_tokens = self.end.context_tokens.max(Some(tokens.total()));
     }
 
-    /// Stores the tokens of all the work so far, which have no known price.
+    /// Stores the tokens of all work so far, at no known price.
     pub(super) fn set_tokens(&mut self, tokens: Tokens) {
         self.usage = Some(Usage::without_price(Some(tokens), &self.name));
         self.is_unreported = false;
     }
 
-    /// What was used.
+    /// The usage so far.
     pub(super) fn usage(&self) -> Usage {
         let mut usage = match &self.usage {
             Some(usage) => usage.clone(),
@@ -205,7 +205,7 @@ impl AgentTurn {
         self.words.are_last = true;
     }
 
-    /// Whether these are the last words.
+    /// Whether these are the most recent words.
     pub(super) fn has_said(&self, text: &str) -> bool {
         self.words.text.as_deref() == Some(end(text.trim(), KEPT_BYTES))
     }
@@ -260,7 +260,7 @@ impl AgentTurn {
         self.open.take_call(Work::Tool, id)
     }
 
-    /// Closes a call that was not allowed. Names it as the call says, else as `tool`.
+    /// Closes a call that was not allowed. Uses the name in the call, or otherwise `tool`.
     pub(super) fn deny_call(&mut self, id: &str, tool: &str) {
         let call = self.take_call(id).map(|call| format!("{} {}", call.verb(), call.subject()));
         let what = call.unwrap_or_else(|| tool.to_owned());
@@ -268,12 +268,12 @@ impl AgentTurn {
         self.show_note(&format!("denied: {what}"));
     }
 
-    /// Remembers what was not allowed.
+    /// Remembers a call that was not allowed.
     pub(super) fn note_denial(&mut self, what: &str) {
         push_once(&mut self.end.denied, what);
     }
 
-    /// Notes that work followed the words, or will follow.
+    /// Notes that work followed the words or will follow them.
     pub(super) fn note_more_work(&mut self) {
         self.words.are_last = false;
         self.closing.outcome = None;
@@ -317,7 +317,7 @@ impl AgentTurn {
         }
     }
 
-    /// Notes that the service failed for good.
+    /// Notes that the service failed permanently.
     pub(super) fn set_failure(&mut self, failure: ServiceFailure) {
         self.finish_words();
         self.show_failure(&failure);
@@ -333,7 +333,7 @@ impl AgentTurn {
         }
     }
 
-    /// Notes that its standard error said that it has no login.
+    /// Notes that standard error reported a missing login.
     pub(super) fn note_missing_login(&mut self, words: &str) {
         self.service.no_login = Some(ServiceFailure::from_status(Some(401), words));
     }
@@ -345,7 +345,7 @@ impl AgentTurn {
         self.closing.outcome = Some(how);
     }
 
-    /// Records a closing event that reports that the service failed for good.
+    /// Records a closing event that reports a permanent failure of the service.
     pub(super) fn close_with_failure(&mut self, failure: ServiceFailure) {
         self.set_failure(failure);
         self.close_turn(Ok(()));
@@ -432,7 +432,7 @@ pub struct Report {
     pub last_words: Option<String>,
     /// Whether the final message is the end of plain output, which may echo the prompt.
     pub may_echo: bool,
-    /// `None` where the agent does not report it.
+    /// The usage; `None` where the agent does not report it.
     pub usage: Option<Usage>,
     /// How it ended, according to its events; ordinary text never counts as an error.
     pub agent: AgentOutcome,

@@ -1,6 +1,6 @@
 //! Claude Code: what it can do, and how its events, answers and transcripts are read and written.
-//! The facts were tried on 2.1.197 and 2.1.330. Only this folder and that of the agent of this name
-//! know any of it.
+//! The facts were tried on 2.1.197 and 2.1.330. Only this folder and the agent of the same name
+//! know these facts.
 
 mod event;
 pub mod plugin;
@@ -20,7 +20,7 @@ const COMMANDS: &str = "/crew:";
 /// The variable that changes the cap.
 pub const CAP: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
 
-/// The client.
+/// Claude Code as a client.
 pub static CLAUDE_CODE: Client = Client {
     name: "claude-code",
     program: plugin::PRODUCT.program,

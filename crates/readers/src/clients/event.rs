@@ -22,7 +22,8 @@ pub struct Hook<'a> {
     variable: EnvLookup<'a>,
     /// The client's own name of the event.
     name: String,
-    /// Absent if the payload lacks an id that is safe in a file name; then no loop can be crew's.
+    /// The session's id. Absent if the payload lacks an id that is safe in a file name; then no
+    /// loop can be crew's.
     session_id: Option<String>,
     /// The agent's working folder.
     folder: Option<PathBuf>,
@@ -30,14 +31,14 @@ pub struct Hook<'a> {
     transcript: Option<PathBuf>,
     /// Identifies the user's prompt that the agent works on.
     turn: Option<String>,
-    /// What happened.
+    /// The event itself.
     event: HookEvent,
-    /// What the user should know of the session's mode when a loop begins in it.
+    /// What the user should know about the session's mode when a loop begins in it.
     #[getter(copy)]
     caution: Option<&'static str>,
 }
 
-/// What happened.
+/// The kinds of events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookEvent {
     /// The agent is about to stop.
@@ -72,7 +73,7 @@ pub enum HookEvent {
 }
 
 impl HookEvent {
-    /// Whether it shows that the user is there.
+    /// Whether the event shows that the user is present.
     pub fn is_typed(&self) -> bool {
         matches!(self, Self::Command { .. } | Self::Request(_) | Self::Prompted | Self::Answered)
     }
@@ -89,7 +90,7 @@ pub struct AskedQuestion {
 /// The end of a turn.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stopped {
-    /// Absent if the event does not carry it; the transcript then has it.
+    /// The agent's last message; absent if the event does not carry it. The transcript has it then.
     pub last_message: Option<String>,
     /// What the client still runs in the background.
     pub background: Vec<Task>,
@@ -100,9 +101,9 @@ pub struct Stopped {
 pub struct Task {
     /// The client's own id of it.
     pub id: String,
-    /// shell, subagent, monitor, workflow, teammate; clients may add others.
+    /// The kind: shell, subagent, monitor, workflow, teammate; clients may add others.
     pub kind: String,
-    /// What the client calls it.
+    /// The client's description of it.
     pub description: String,
 }
 
@@ -130,12 +131,12 @@ impl<'a> Hook<'a> {
         })
     }
 
-    /// How its client's transcript is read.
+    /// How the client's transcript is read.
     pub fn transcript_reader(&self) -> Option<&'static Transcript> {
         self.client.transcript.as_ref()
     }
 
-    /// The transcript's file, and how it is read.
+    /// The transcript's file, and how to read it.
     pub fn readable_transcript(&self) -> Option<(&Path, &'static Transcript)> {
         self.transcript.as_deref().zip(self.transcript_reader())
     }
@@ -161,7 +162,7 @@ impl<'a> Hook<'a> {
         self.client.session.is_owner
     }
 
-    /// Whether a person is at the client.
+    /// Whether the user is at the client.
     pub fn is_attended(&self) -> bool {
         (self.client.session.is_attended)(self.variable)
     }
@@ -192,7 +193,7 @@ impl fmt::Debug for Hook<'_> {
     }
 }
 
-/// What crew answers.
+/// crew's answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
     /// No answer: the client proceeds as usual. For any event.
@@ -216,7 +217,7 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// Adds a line for the person.
+    /// Adds a line for the user.
     #[must_use]
     pub fn add_line(mut self, line: &str) -> Self {
         match &mut self {
@@ -229,7 +230,7 @@ impl Reply {
         self
     }
 
-    /// The text the person reads, so that the caller can reword it.
+    /// The text that the user reads, so that the caller can reword it.
     pub fn text_mut(&mut self) -> Option<&mut String> {
         match self {
             Self::GoOn { line: text, .. } | Self::Say(text) | Self::Instead(text) => Some(text),
@@ -249,12 +250,12 @@ pub struct Output {
     pub status: u8,
 }
 
-/// The session whose status line is printed; what the client did not pass is absent.
+/// The session whose status line is printed; fields that the client did not pass are absent.
 #[derive(Getters, Debug, Default, PartialEq, Eq)]
 pub struct StatusLineInput {
-    /// Safe in a file name.
+    /// The session's id, safe in a file name.
     session_id: Option<String>,
-    /// An absolute path.
+    /// The session's folder, an absolute path.
     folder: Option<PathBuf>,
 }
 

@@ -11,7 +11,7 @@ use toml::Value;
 
 use engine::text::format_period;
 
-/// What a number counts.
+/// The unit of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
@@ -87,7 +87,7 @@ impl Unit {
         self.parse_text(&text_of(value))
     }
 
-    /// A number as a person writes it: `12h`, `2.50`, `500k`.
+    /// A number as people write it: `12h`, `2.50`, `500k`.
     pub fn format_number(self, number: u64) -> String {
         const SIZES: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
         const THOUSANDS: [(u64, &str); 2] = [(1_000_000, "M"), (1_000, "k")];
@@ -107,7 +107,7 @@ impl Unit {
     }
 }
 
-/// A number in the first of these units that divides it, else in the `least` one.
+/// A number in the first of these units that divides it, otherwise in the `least` unit.
 fn in_units(number: u64, units: &[(u64, &str)], least: &str) -> String {
     let fitting = units.iter().find(|(unit, _)| number.is_multiple_of(*unit));
     let (unit, name) = fitting.copied().unwrap_or((1, least));
@@ -180,7 +180,7 @@ fn whole_seconds(duration: Duration) -> u64 {
     duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }
 
-/// A value as a person writes it, a string without its quotes.
+/// A value as people write it, a string without its quotes.
 pub fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
@@ -189,15 +189,15 @@ pub fn text_of(value: &Value) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Amount<const UNIT: usize>(pub u64);
 
-/// Whole things.
+/// A number of things.
 pub type Count = Amount<0>;
-/// Seconds.
+/// A number of seconds.
 pub type Seconds = Amount<1>;
-/// Tokens of every kind.
+/// A number of tokens of every kind.
 pub type TokenCount = Amount<3>;
-/// A part of the context.
+/// A percentage of the context.
 pub type Percent = Amount<4>;
-/// Bytes.
+/// A number of bytes.
 pub type Bytes = Amount<5>;
 
 impl<const UNIT: usize> FromStr for Amount<UNIT> {

@@ -30,7 +30,7 @@ mod shell_tests;
 mod tests;
 mod tokens;
 
-/// The agent's own arguments follow it.
+/// The word after which the agent's own arguments follow.
 const END_OF_OPTIONS: &str = "--";
 
 /// Reads the raw text after `/crew:loop`, which no shell has processed; `None` is a request for
@@ -239,7 +239,7 @@ pub fn usage_failure(error: &clap::Error, help: &str) -> Failure {
     Failure::usage(fault, hint)
 }
 
-/// What clap reports of this kind; empty if it reports nothing.
+/// The text that clap reports for this kind of context; empty if it reports none.
 fn render_context(error: &clap::Error, kind: ContextKind) -> String {
     match error.get(kind) {
         Some(ContextValue::String(word)) => word.clone(),

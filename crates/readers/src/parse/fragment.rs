@@ -1,4 +1,4 @@
-//! A piece of a prompt as a person writes it, in a settings file or as an option. It reads no file.
+//! A piece of a prompt as the user writes it, in a settings file or as an option. It reads no file.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -9,7 +9,7 @@ const BUILT_IN: &str = "builtin:";
 /// The file endings of prompts; a single word with such an ending is a file.
 const ENDINGS: [&str; 3] = [".md", ".j2", ".txt"];
 
-/// Says whether a path is an existing file.
+/// Returns whether a path is an existing file.
 pub type IsThere<'a> = &'a dyn Fn(&Path) -> bool;
 
 /// What a piece of a prompt is, judged by its text: crew's own fragment after `builtin:`; a file,

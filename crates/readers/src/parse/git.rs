@@ -57,7 +57,7 @@ pub fn parse_repository_settings(text: &str) -> Vec<GitSetting> {
 /// The commit and branch that are checked out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeadState {
-    /// `None` on a detached head.
+    /// The branch; `None` on a detached head.
     pub branch: Option<String>,
     /// The commit; `None` before the first one.
     pub head: Option<String>,
@@ -76,7 +76,7 @@ pub fn parse_head<'a>(mut lines: impl Iterator<Item = &'a str>) -> HeadState {
 #[derive(Getters, Debug, Clone, Default, PartialEq, Eq)]
 pub struct WorkingTree {
     path: PathBuf,
-    /// `None` on a detached head.
+    /// The branch; `None` on a detached head.
     branch: Option<String>,
 }
 
@@ -97,7 +97,7 @@ pub fn parse_worktrees(text: &str) -> Vec<WorkingTree> {
 /// The maximum number of characters kept of an error message.
 const ERROR_CHARS: usize = 300;
 
-/// The line that best says what went wrong.
+/// The line that best describes what went wrong.
 pub fn find_error(text: &str) -> String {
     let mut lines = text.lines();
     let line = lines.find(|line| line.starts_with("fatal: ") || line.starts_with("error: "));
@@ -105,7 +105,7 @@ pub fn find_error(text: &str) -> String {
     text_start(strip_severity(line.unwrap_or("git said nothing")), ERROR_CHARS).to_owned()
 }
 
-/// The index lock that git found taken, unless it is a linked working tree's.
+/// The index lock that git found taken, except that of a linked working tree.
 pub fn taken_lock(text: &str) -> Option<&str> {
     let (before, _) = text.split_once("': File exists")?;
     let (_, path) = before.rsplit_once("Unable to create '")?;
@@ -139,16 +139,16 @@ pub fn in_the_way(text: &str) -> Vec<String> {
 pub struct FileChange {
     pub path: PathBuf,
     pub kind: FileChangeKind,
-    /// All that git printed of it: modes, ids and the path.
+    /// The whole entry that git printed: modes, ids and the path.
     pub record: Vec<u8>,
 }
 
 /// How it differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileChangeKind {
-    /// It is in the working tree.
+    /// It exists in the working tree.
     There,
-    /// It was tracked, and the working tree lacks it now.
+    /// It was tracked, and is missing from the working tree.
     Gone,
     /// A separate repository that was not added.
     Repository,
@@ -179,7 +179,7 @@ pub fn parse_ignored(text: &[u8]) -> Vec<PathBuf> {
     paths.map(|path| OsString::from_vec(path.to_vec()).into()).collect()
 }
 
-/// "1 XY sub mH mI mW hH hI path", "u XY sub m1 m2 m3 mW h1 h2 h3 path", "? path".
+/// Parses an entry: "1 XY sub mH mI mW hH hI path", "u XY sub m1 m2 m3 mW h1 h2 h3 path", "? path".
 fn parse_change(record: &[u8]) -> Option<FileChange> {
     let before_the_path = match record.first()? {
         b'1' => 8,

@@ -1,22 +1,23 @@
 //! Reads what the system reports about a process: its parent, its session, and when it started. It
 //! does not interpret a start time.
 
-/// One process.
+/// One process in the system's table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcessRow {
     pub parent: i32,
     pub session: i32,
-    /// It has ended and only waits to be reaped. Only Linux reports this.
+    /// Whether it has ended and only waits to be reaped. Only Linux reports this.
     pub has_ended: bool,
-    /// It has a controlling terminal. Only Linux reports this.
+    /// Whether it has a controlling terminal. Only Linux reports this.
     pub has_terminal: bool,
-    /// When it started: clock ticks since boot on Linux, elsewhere a date. It is compared, not
+    /// When it started: clock ticks since boot on Linux, otherwise a date. It is compared, not
     /// interpreted.
     pub started: String,
 }
 
-/// Linux: the contents of `/proc/<pid>/stat`. The name in the second field may contain anything,
-/// including blanks and parentheses, so the fields are counted from the last closing parenthesis.
+/// Reads, on Linux, the contents of `/proc/<pid>/stat`. The name in the second field may contain
+/// anything, including blanks and parentheses, so the fields are counted from the last closing
+/// parenthesis.
 #[cfg(any(test, target_os = "linux"))]
 pub fn proc_stat(text: &str) -> Option<ProcessRow> {
     let (_, fields) = text.rsplit_once(')')?;
@@ -30,7 +31,7 @@ pub fn proc_stat(text: &str) -> Option<ProcessRow> {
     })
 }
 
-/// Other systems: the output of `ps -o ppid=,sess=,lstart= -p PID`.
+/// Reads, on other systems, the output of `ps -o ppid=,sess=,lstart= -p PID`.
 #[cfg(any(test, not(target_os = "linux")))]
 pub fn parse_ps(text: &str) -> Option<ProcessRow> {
     let mut words = text.split_whitespace();

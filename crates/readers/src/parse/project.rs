@@ -13,7 +13,7 @@ use engine::text::words_of;
 /// The files whose text is read, in addition to Python's tests.
 const READ: &str = "justfile Justfile .justfile GNUmakefile makefile Makefile Cargo.toml package.json \
     pyproject.toml setup.cfg tox.ini requirements.txt requirements-dev.txt Rakefile composer.json CMakeLists.txt manage.py";
-/// The other files with fixed names.
+/// The other files with fixed names, which are only checked for existence.
 const SEEN: &str = "go.mod pom.xml mvnw gradlew .rspec spec/spec_helper.rb Gemfile test/test_helper.rb phpunit.xml \
     phpunit.xml.dist phpunit.dist.xml pnpm-lock.yaml bun.lock bun.lockb yarn.lock uv.lock poetry.lock pdm.lock \
     Pipfile.lock pytest.ini conftest.py tests/conftest.py tests/__init__.py test/__init__.py";
@@ -23,7 +23,7 @@ pub const FOLDERS: [&str; 4] = ["", "tests/", "test/", "spec/"];
 /// The usual commands of the languages except node and Python.
 const TOOLS: &str = include_str!("project_tools.txt");
 
-/// The marks of a project that uses pytest.
+/// The signs that a project uses pytest.
 const PYTEST_MARKS: &str = "pytest.ini|conftest.py|tests/conftest.py|pyproject.toml:pytest|setup.cfg:pytest|\
     tox.ini:pytest|requirements.txt:pytest|requirements-dev.txt:pytest";
 
@@ -105,7 +105,7 @@ fn has_name(path: &str, name: &str) -> bool {
     }
 }
 
-/// Whether a file contains this: a table, a separate word, a task, or any string.
+/// Whether a file contains this part: a table, a separate word, a task, or any string.
 fn contains_part(text: &str, part: &str) -> bool {
     match part {
         "[workspace]" => CARGO_WORKSPACE.is_match(text),

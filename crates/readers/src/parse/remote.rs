@@ -116,13 +116,13 @@ fn classify_transport(text: &str) -> (GitTrouble, String) {
     (GitTrouble::Other, find_error(text))
 }
 
-/// Words, in lower case, for a user who is unknown to the remote, or not allowed.
+/// Phrases, in lower case, for a user who is unknown to the remote or not allowed.
 const DENIED: &str = include_str!("git_words/denied.txt");
 
-/// Words for an address at which nothing exists.
+/// Phrases for an address at which nothing exists.
 const ABSENT: &str = include_str!("git_words/absent.txt");
 
-/// Words of git and gh for a connection that failed, or a host that is broken or too busy.
+/// Phrases of git and gh for a connection that failed, or a host that is broken or too busy.
 pub(super) const UNREACHED: &str = include_str!("git_words/unreached.txt");
 
 pub(super) fn contains_any(line: &str, words: &str) -> bool {
@@ -243,7 +243,7 @@ pub enum RequestState {
 #[derive(Getters, Debug, Clone, PartialEq, Eq)]
 pub struct ListedRequest {
     address: String,
-    /// The newest commit of the branch that it has or had.
+    /// The newest commit of its branch.
     head: String,
     state: RequestState,
 }

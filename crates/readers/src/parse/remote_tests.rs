@@ -1,4 +1,4 @@
-//! What git prints about pushes, fetches and refs, with what is read from it.
+//! What git prints about pushes, fetches and refs, and how it is read.
 
 mod push {
     use super::super::*;

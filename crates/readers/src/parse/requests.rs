@@ -107,12 +107,12 @@ pub fn read_request(text: &str) -> RequestLine {
 /// The word, in place of a reason, with which a pause also ends the running iteration.
 const AT_ONCE: &str = "now";
 
-/// Writes the line of a pause: after the running iteration, or at once.
+/// Writes the line of a pause, which takes effect after the running iteration or immediately.
 pub fn write_pause(at: DateTime<Utc>, by: Actor, at_once: bool) -> String {
     write_request(at, by, if at_once { Some(AT_ONCE) } else { None })
 }
 
-/// Whether the line asks for a pause at once.
+/// Whether the line requests an immediate pause.
 pub fn is_pause_at_once(text: &str) -> bool {
     read_request(text).reason.as_deref() == Some(AT_ONCE)
 }
@@ -149,7 +149,7 @@ pub fn handoff_of_shell(given: Option<&str>, words: &[String]) -> (String, Strin
     (kind.to_owned(), description.join(" "))
 }
 
-/// A type is a short plain word, because it becomes part of a file name.
+/// Whether a word can be a type: a short plain word, because it becomes part of a file name.
 pub fn is_kind(word: &str) -> bool {
     (1..=32).contains(&word.len())
         && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
@@ -158,9 +158,10 @@ pub fn is_kind(word: &str) -> bool {
 /// Some iterations of a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Iterations {
-    /// What this one changed.
+    /// The changes of this iteration.
     One(u32),
-    /// From the end of one to the end of another; 0 is the state before the first.
+    /// The changes from the end of one iteration to the end of another; 0 is the state before the
+    /// first.
     Between(u32, u32),
 }
 
@@ -176,7 +177,7 @@ pub fn parse_iterations(word: &str) -> Option<Iterations> {
 mod tests {
     use super::*;
 
-    /// The request, the id it may name, and its reason if a loop has that id and if none has.
+    /// A request, the id it may name, and its reason both if a loop has that id and if none has.
     fn read(message: &str) -> Option<[String; 4]> {
         let typed = parse_request(message)?;
         let named = typed.named.as_ref().map(ToString::to_string).unwrap_or_default();

@@ -11,22 +11,23 @@ use super::amounts::Unit;
 /// The dialect that editors with TOML read.
 pub const DIALECT: &str = "http://json-schema.org/draft-07/schema#";
 const NOT_BLANK: &str = r"\S";
-/// A text that is not blank and does not begin as an option does.
+/// A pattern for text that is not blank and does not begin like an option.
 pub const NO_OPTION: &str = r"^\s*[^\s-]";
-/// What a person writes of a time; a part of a second is rounded up, so its units are left out.
+/// A pattern for a time as people write it; parts of a second are rounded up, so its units are left
+/// out.
 const TIME: &str = r"([0-9.]+\s*(seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d|weeks?|wks?|w|months?|M|years?|yrs?|y)\s*)+";
 
-/// One text.
+/// The schema of one text.
 pub fn text() -> Value {
     json!({ "type": "string", "pattern": NOT_BLANK })
 }
 
-/// One string, or a list of strings.
+/// The schema of one string or a list of strings.
 pub fn texts() -> Value {
     json!({ "type": ["string", "array"], "pattern": NOT_BLANK, "items": text() })
 }
 
-/// A command, or a list of commands. A settings file cannot contain `auto`.
+/// The schema of a command or a list of commands. A settings file cannot contain `auto`.
 pub fn commands() -> Value {
     let mut commands = texts();
     commands["not"] = json!({ "const": "auto" });
@@ -34,17 +35,17 @@ pub fn commands() -> Value {
     commands
 }
 
-/// A command.
+/// The schema of a command.
 pub fn command() -> Value {
     json!({ "type": "string", "pattern": NOT_BLANK, "not": { "const": "auto" } })
 }
 
-/// A text, or `false` for none.
+/// The schema of a text, or `false` for none.
 pub fn text_or_off() -> Value {
     json!({ "type": ["string", "boolean"], "pattern": NOT_BLANK, "not": { "const": true } })
 }
 
-/// A number with its unit.
+/// The schema of a number with its unit.
 pub fn amount(unit: Unit) -> Value {
     let (kind, pattern, most) = match unit {
         Unit::Count => ("integer", "^[0-9]+$".to_owned(), Some(u32::MAX)),
@@ -64,26 +65,26 @@ pub fn amount(unit: Unit) -> Value {
     amount
 }
 
-/// A time that is more than none.
+/// The schema of a time greater than 0.
 pub fn some_time() -> Value {
     json!({ "type": "string", "pattern": format!("^{TIME}$") })
 }
 
-/// A number that is more than 0.
+/// The schema of a number greater than 0.
 pub fn some(mut count: Value) -> Value {
     count["minimum"] = 1.into();
     count["pattern"] = "^0*[1-9][0-9]*$".into();
     count
 }
 
-/// A part with what an editor shows of it.
+/// A part of a schema with the description that an editor shows.
 pub fn described(mut part: Value, description: &str) -> Value {
     part["description"] = description.into();
     part
 }
 
-/// A table with these keys and no other. People also write `_` for `-`; `also` is what else they
-/// write.
+/// The schema of a table with these keys and no others. `_` may replace `-` in a key; `also` lists
+/// further spellings.
 pub fn table(keys: impl IntoIterator<Item = (String, Value)>, also: &[&str]) -> Value {
     let properties: Map<_, _> = keys.into_iter().collect();
     let hyphens =
@@ -104,7 +105,7 @@ pub fn references<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<(String, 
     names.into_iter().map(|name| (name.to_owned(), reference(name))).collect()
 }
 
-/// What a part of a schema refuses in a value, each with its place.
+/// The values that a part of a schema refuses, each with its place.
 pub fn refused(schema: &Value, part: &Value, value: &Value, at: &str) -> Vec<String> {
     let Some(keywords) = part.as_object() else {
         return if part == &json!(true) { Vec::new() } else { vec![format!("{at} is not known")] };
@@ -171,7 +172,7 @@ pub fn refused(schema: &Value, part: &Value, value: &Value, at: &str) -> Vec<Str
     all
 }
 
-/// What a table's schema says of one of its keys.
+/// The part of a table's schema for one of its keys.
 fn part_of<'a>(table: &'a Value, name: &str) -> &'a Value {
     let patterns = table["patternProperties"].as_object().into_iter().flatten();
     let mut like = patterns.filter(|(pattern, _)| is_like(name, pattern)).map(|(_, part)| part);

@@ -63,7 +63,8 @@ fn is_of_code(line: &str) -> bool {
 
 /// The furthest plausible reset: a weekly limit ends within eight days.
 const DAYS_MAX: u64 = 8;
-/// How far in the past a named time may be: a clock without seconds names a minute that has begun.
+/// How far in the past a reported time may be: a clock without seconds names a minute that has
+/// begun.
 const JUST_PAST: TimeDelta = TimeDelta::minutes(5);
 
 /// Reads "resets 3:45pm", "resets Feb 16, 11am", "try again tomorrow at 15:00", "retry after 30 s",
@@ -73,7 +74,7 @@ pub fn parse_reset(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime
     parse_named_time(message, now).filter(|at| is_believed(*at, now))
 }
 
-/// Whether the words name a time, past or not.
+/// Whether the text names a time, past or not.
 pub fn names_a_time(message: &str) -> bool {
     parse_named_time(message, DateTime::UNIX_EPOCH.fixed_offset()).is_some()
 }
@@ -96,7 +97,8 @@ fn since_1970(message: &str) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp(seconds, 0)
 }
 
-/// "2026-02-16T11:00:00Z", "2026-02-16 11:00 UTC", "2026-02-16 11:00" on the user's clock.
+/// Parses a full date: "2026-02-16T11:00:00Z", "2026-02-16 11:00 UTC", "2026-02-16 11:00" on the
+/// user's clock.
 fn as_a_stamp(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Utc>> {
     let words = RESET_STAMP.captures(message)?;
     let seconds = words.get(3).map_or(":00", |seconds| seconds.as_str());
@@ -137,7 +139,8 @@ fn after_a_wait(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Ut
     now.with_timezone(&Utc).checked_add_signed(wait)
 }
 
-/// "3:45pm", "Mon 12:00am", "Feb 16, 11am", "16 Feb 2026 at 15:00", "tomorrow at 9am".
+/// Parses a time of day or a date without a year: "3:45pm", "Mon 12:00am", "Feb 16, 11am", "16 Feb
+/// 2026 at 15:00", "tomorrow at 9am".
 fn by_the_calendar(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Utc>> {
     let words = &RESET_CLOCK.captures(message)?;
     let minute: Option<u32> = parse_part(words, "minute");

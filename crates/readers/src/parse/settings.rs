@@ -44,14 +44,14 @@ pub struct ParsedSettings {
     pub warnings: Vec<String>,
 }
 
-/// Whose file it is.
+/// The owner of a settings file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingsOwner {
-    /// crew's own.
+    /// crew itself.
     BuiltIn,
-    /// The user's own.
+    /// The user.
     Users,
-    /// A checkout's: its paths stay inside the checkout, and it cannot set how much of all loops is
+    /// A checkout: its paths stay inside the checkout, and it cannot set how much of all loops is
     /// kept.
     Projects,
 }
@@ -174,7 +174,7 @@ impl Reader<'_> {
         self.read.warnings.push(format!("{}: {what}", self.origin_at(at)));
     }
 
-    /// Reports "LINE: WHY", with the line of a value.
+    /// Reports "LINE: WHY", with the line of the value.
     fn refuse_value(&mut self, at: &Range<usize>, why: &str) {
         let begin = self.text.get(..at.start).and_then(|before| before.rfind('\n'));
         let rest = self.text.get(begin.map_or(0, |end| end + 1)..).unwrap_or_default();

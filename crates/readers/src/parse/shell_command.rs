@@ -1,6 +1,6 @@
 //! A command of the shell: its program, whether a failed check found that program, and the
-//! placeholders that crew fills in. In doubt no program is named: refusing a start because of a
-//! guess would be worse than a check that fails.
+//! placeholders that crew fills in. In case of doubt no program is named, because refusing a start
+//! on a guess would be worse than a check that fails.
 //!
 //! A placeholder is a name in braces, `{job}` in `qstat {job}`, made of small letters, so
 //! `${HOME}`, `{.status}` and `{ print }` are left to the shell. Each is filled in as one quoted
@@ -51,8 +51,8 @@ pub fn parse_program(run: &str) -> Option<ProgramNames<'_>> {
     Some(ProgramNames { program: Some(first), file: script })
 }
 
-/// Parts of what [`MISSING_PROGRAM`] matches, in lower case. Compiling that pattern takes as long
-/// as the rest of a boundary, and few failures have one of them.
+/// Parts of the texts that [`MISSING_PROGRAM`] matches, in lower case. Compiling that pattern takes
+/// as long as the rest of a boundary, and few failures contain one of them.
 const SIGNS: [&str; 8] = [
     "not found",
     "could not determine",
@@ -82,7 +82,7 @@ pub fn not_found(output: &str) -> Option<&str> {
 /// One placeholder of a command.
 #[derive(Debug, PartialEq, Eq)]
 struct Placeholder<'text> {
-    /// Its position, braces included.
+    /// Its position in the text, braces included.
     at: Range<usize>,
     name: &'text str,
     is_quoted: bool,

@@ -1,4 +1,4 @@
-//! Repeats what a person wrote in a message, shortened and without control characters, or compares
+//! Quotes what the user wrote in a message, shortened and without control characters, or compares
 //! it with existing names to guess which one was intended.
 
 use engine::text::text_start;
@@ -6,7 +6,7 @@ use engine::text::text_start;
 /// The maximum number of characters of the input that a message repeats.
 const MAX_SHOWN_CHARACTERS: usize = 40;
 
-/// Shortens what a person wrote to one line without control characters.
+/// Shortens the user's input to one line without control characters.
 pub fn shorten_text(written: &str) -> String {
     let start = text_start(written, MAX_SHOWN_CHARACTERS);
     let mut shown =

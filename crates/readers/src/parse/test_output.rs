@@ -1,6 +1,6 @@
 //! Reads what test runners print, line by line, so that a log of any length fits. The forms of
 //! their lines are a table (`runners.txt`); `formats.rs` reads runners whose lines need more than
-//! one state. What no runner knows is not a test.
+//! one state. A line that no runner recognises is not a test.
 
 mod formats;
 mod nothing;
@@ -29,11 +29,11 @@ struct Line<'a> {
 /// Reads the output of a check.
 #[derive(Default)]
 pub struct TestOutput {
-    /// What each runner of the table reported, by its index there.
+    /// What each runner of the table has reported, by its index.
     reported: BTreeMap<usize, ReportedTests>,
-    /// The runner whose list of failures is open.
+    /// The runner whose list of failures is being read.
     lists: Option<usize>,
-    /// The runner whose next line that is not blank says why a test failed.
+    /// The runner whose next non-blank line explains why a test failed.
     explains: Option<usize>,
     unittest: formats::Unittest,
     tap: formats::Tap,
@@ -125,13 +125,13 @@ impl TestOutput {
     }
 }
 
-/// "3 passed, 1 failed", also with other separators: each number with its word, and what follows
-/// the word.
+/// The counts in a text such as "3 passed, 1 failed", also with other separators: each number with
+/// its word, and the text after the word.
 fn parse_counts(text: &str) -> impl Iterator<Item = (u32, &str)> {
     text.split([',', ';', '|']).filter_map(first_number)
 }
 
-/// The number that a part begins with, and what follows.
+/// The number that a part begins with, and the text after it.
 fn first_number(part: &str) -> Option<(u32, &str)> {
     let (number, word) = part.trim().split_once(' ')?;
     Some((number.parse().ok()?, word.trim()))
@@ -188,7 +188,7 @@ pub(super) fn without_prefix(line: &str) -> &str {
     line
 }
 
-/// The first word, and what follows its blank. Every line of a log is asked.
+/// The first word, and the text after its blank. This runs for every line of a log.
 fn split_word(text: &str) -> (&str, &str) {
     memchr(b' ', text.as_bytes()).map_or((text, ""), |at| (&text[..at], &text[at + 1..]))
 }
@@ -200,7 +200,7 @@ fn without_time(line: &str) -> &str {
     }
 }
 
-/// "app-1"
+/// Whether the text names a container, such as "app-1".
 fn is_container(head: &str) -> bool {
     head.rsplit_once('-').is_some_and(|(name, number)| {
         !name.is_empty()
@@ -210,7 +210,8 @@ fn is_container(head: &str) -> bool {
     })
 }
 
-/// "shop:test", "@acme/web:unit", "packages/web test", "@acme/web"
+/// Whether the text names a script, such as "shop:test", "@acme/web:unit", "packages/web test" or
+/// "@acme/web".
 fn is_script(head: &str) -> bool {
     const WORDS: [&str; 7] = ["test", "unit", "spec", "check", "verify", "e2e", "integration"];
     let Some((package, script)) = head.split_once([':', ' ']) else {

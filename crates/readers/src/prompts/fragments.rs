@@ -1,6 +1,6 @@
 //! A recipe's fragments, read and checked: every include expanded, every name known. A text comes
 //! from a built-in template by name, or from a file, which the caller's reader opens. A template
-//! reaches nothing beyond the given values.
+//! has access only to the given values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -15,7 +15,7 @@ use crate::parse::patterns::TEMPLATE_TAG;
 use crate::parse::spelling::find_nearest;
 use engine::record::{Fragment, Phase, Recipe};
 
-/// How deep includes may go.
+/// The maximum depth of includes.
 const DEPTH_MAX: usize = 16;
 /// The maximum number of bytes in a whole recipe.
 const BYTES_MAX: usize = 16 * 1024 * 1024;

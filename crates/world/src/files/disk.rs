@@ -55,8 +55,7 @@ pub fn read_stream(stream: impl Read, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The end of a file, from `start` on and at most `limit` bytes, and whether something was left
-/// out.
+/// The end of a file, from `start` and at most `limit` bytes, and whether something was left out.
 pub fn read_end(path: &Path, start: u64, limit: u64) -> io::Result<(String, bool)> {
     read_last_bytes(path, start, limit).map_err(cannot("read", path))
 }
@@ -160,22 +159,22 @@ pub fn file_version(path: &Path) -> Option<(u64, u64, i128)> {
     stamp(path).map(|(bytes, modified)| (number, bytes, modified))
 }
 
-/// Whether a file is at this path, not a folder or anything else.
+/// Whether the path names a file, and not a folder or anything else.
 pub fn is_file(path: &Path) -> bool {
     path.is_file()
 }
 
-/// Whether a folder is at this path.
+/// Whether the path names a folder.
 pub fn is_folder(path: &Path) -> bool {
     path.is_dir()
 }
 
-/// Whether nothing is at this path. A path that cannot be checked does not count as missing.
+/// Whether the path does not exist. A path that cannot be checked does not count as missing.
 pub fn is_missing(path: &Path) -> bool {
     fs::symlink_metadata(path).is_err_and(|error| is_absent(&error))
 }
 
-/// Whether something is at this path.
+/// Whether the path exists.
 pub fn exists(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
 }
@@ -282,15 +281,15 @@ pub fn copy_aside(path: &Path, name: &str) -> io::Result<()> {
     fs::copy(path, path.with_file_name(name)).map(drop).map_err(cannot("copy", path))
 }
 
-/// Which kind of crash a write must survive.
+/// The kind of crash that a write must survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
     /// A crash of the machine: the file and its folder are synced.
     Machine,
     /// A crash of the process: enough for what can be written again from the record.
     Process,
-    /// Like `Process`, for what can be made again from the working tree. Tests cannot set a fault
-    /// here, because they count the writes of a loop's own files.
+    /// As `Process`, for data that can be created again from the working tree. Tests cannot set a
+    /// fault here, because they count the writes of a loop's own files.
     Remade,
 }
 

@@ -96,12 +96,12 @@ pub fn kind(path: &Path) -> &'static str {
     }
 }
 
-/// Whether a path is a link to an absolute path, which leads to the same place from everywhere.
+/// Whether a path is a link to an absolute path, whose target is the same from everywhere.
 pub fn is_absolute_link(path: &Path) -> bool {
     fs::read_link(path).is_ok_and(|link| link.is_absolute())
 }
 
-/// The permission bits of what a path leads to; `None` when it does not exist.
+/// The permission bits of a path's target; `None` when it does not exist.
 pub fn read_mode(path: &Path) -> Option<u32> {
     fs::metadata(path).ok().map(|found| found.permissions().mode() & 0o777)
 }
@@ -111,7 +111,7 @@ pub fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
 }
 
-/// Whether a path leads to an executable file.
+/// Whether a path's target is an executable file.
 pub fn is_program(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
@@ -126,7 +126,7 @@ fn copy_program(program: &Path, copy: &Path) -> io::Result<()> {
     set_mode(copy, 0o755)
 }
 
-/// The maximum number of bytes copied between two looks at the clock.
+/// The maximum number of bytes copied between two checks of the deadline.
 const COPIED_AT_ONCE: u64 = 16 << 20;
 
 /// Creates a hard link to a file that never changes, or copies it before the deadline if the disk

@@ -1,5 +1,5 @@
 //! Clones for the attempts and landings of fleets. Each has its own refs, stash, configuration and
-//! hooks, and takes over the settings of the person's repository that commits and the remote need.
+//! hooks, and takes over the settings of the user's repository that commits and the remote need.
 //! An attempt shares objects by hard link, also those of submodules and of git LFS, so neither side
 //! can take objects from the other. A landing borrows them while it lasts: on another disk, each
 //! would copy them all.
@@ -24,7 +24,7 @@ use engine::git::{GitBaseline, GitFault, GitStep, GitTrouble};
 use engine::text::words_of;
 use readers::parse::git::zero_ended_names;
 
-/// The longest a clone may take.
+/// The longest time a clone may take.
 const WITHIN: Duration = Duration::from_secs(30 * 60);
 /// The maximum number of names in a folder of objects.
 const OBJECTS_MAX: usize = 4_000_000;
@@ -38,10 +38,10 @@ const LENDERS_MAX: usize = 20;
 const SMALL_BYTES: u64 = 16 << 20;
 /// What a fetch from `origin` brings in a clone.
 const ALL_HEADS: &str = "+refs/heads/*:refs/remotes/origin/*";
-/// The push address of a clone, which git shows when a push fails.
+/// The push address of a clone, which git names when a push fails.
 const NO_PUSH: &str = "/push-is-disabled/crew-pushes-this-branch-itself";
 
-/// The branches of a clone, and what ends its making early.
+/// The branches of a clone, and the condition that ends the cloning early.
 #[derive(Clone, Copy)]
 pub struct CloneTerms<'a> {
     pub base: &'a str,
@@ -49,7 +49,7 @@ pub struct CloneTerms<'a> {
     /// The commit where the branch begins; `None` means the newest of the base, from the remote if
     /// there is one.
     pub start: Option<&'a str>,
-    /// Ends it early.
+    /// The condition that ends it early.
     pub stop: Stop<'a>,
 }
 
@@ -59,12 +59,13 @@ pub struct CloneSource<'a> {
     pub checkout: &'a Path,
     /// The address of `origin` in the clone.
     pub url: Option<&'a str>,
-    /// The settings that the person agreed to. Without them, none that names a program is copied.
+    /// The settings that the user agreed to. Without them, no setting that names a program is
+    /// copied.
     pub trusted: Option<&'a GitBaseline>,
 }
 
 /// Clones a person's repository into a new folder, with the branch checked out. Returns notes for
-/// the person.
+/// the user.
 pub fn clone_local(
     source: &CloneSource<'_>,
     terms: &CloneTerms<'_>,
@@ -81,7 +82,7 @@ pub fn clone_local(
 }
 
 /// Replaces a clone's `.git`, so that no setting, hook, ref, index or lock of an earlier use
-/// remains. The working files stay as they are. The clone borrows the objects of the person's
+/// remains. The working files stay as they are. The clone borrows the objects of the user's
 /// repository.
 pub fn renew_clone(
     source: &CloneSource<'_>,
@@ -107,7 +108,7 @@ pub fn fill_submodules(
 }
 
 /// Creates the clone's repository with its objects, settings and branches, but no working files.
-/// Returns the folder that all working trees of the person's repository share.
+/// Returns the folder that all working trees of the user's repository share.
 fn begin_clone(
     source: &CloneSource<'_>,
     terms: &CloneTerms<'_>,
@@ -186,7 +187,7 @@ fn fetch_heads(clone: &Path, name: &str, ends: Ends<'_>) -> Result<(), GitFault>
     fetched.map(drop).map_err(|said| remotes::explain_failure("origin", &said))
 }
 
-/// What ends a clone early.
+/// The conditions that end a clone early.
 #[derive(Clone, Copy)]
 pub(super) struct Ends<'a> {
     pub deadline: Deadline,
@@ -194,7 +195,7 @@ pub(super) struct Ends<'a> {
 }
 
 impl<'a> Ends<'a> {
-    /// A git command that may run until the deadline, and fetches what a partial clone lacks.
+    /// A call of git that may run until the deadline, and fetches what a partial clone lacks.
     fn git(self, folder: &'a Path) -> Git<'a> {
         Git { within: Some(self.deadline.left()), stop: Some(self.stop), ..Git::lazily(folder) }
     }
@@ -232,7 +233,7 @@ impl Twin {
         disk::remove(&self.folder)
     }
 
-    /// Creates the repository. Its refs are files, whatever the person's settings say.
+    /// Creates the repository. Its refs are files, whatever the user's settings say.
     fn init_repository(at: &Path, is_bare: bool, format: Option<String>) -> Result<(), GitFault> {
         let parent = at.parent().unwrap_or(at);
         disk::make_folder(parent).map_err(clone_refused)?;
@@ -315,10 +316,10 @@ impl Twin {
         self.point_to(terms, start, base.as_deref(), true)
     }
 
-    /// Gives it the files of git LFS that its commit refers to, from the repository with the folder
-    /// `theirs`, so that none is downloaded.
+    /// Gives the clone the files of git LFS that its commit refers to, from the repository with the
+    /// folder `theirs`, so that none is downloaded.
     fn share_lfs(&self, theirs: &Path, ends: Ends<'_>) -> Result<(), GitFault> {
-        // The person's own settings may name one place for every repository.
+        // The user's own settings may name one place for every repository.
         self.add_settings(&format_setting("lfs.storage", "lfs"))?;
         let store = referred::store_folder(theirs);
         if !disk::is_folder(&store) {

@@ -22,7 +22,8 @@ use readers::parse::remote::classify_failure;
 /// A git setting for one command: name and value.
 pub type Setting = (String, String);
 
-/// How a tree is written. A partial clone lacks the objects outside its sparse checkout.
+/// The arguments with which a tree is written. A partial clone lacks the objects outside its sparse
+/// checkout.
 pub const WRITE_TREE: &[&str] = &["write-tree", "--missing-ok"];
 /// The name of the bare repository from which crew talks to a remote while an agent works.
 pub(super) const ASIDE: &str = "aside.git";
@@ -31,9 +32,10 @@ pub(super) const PUSH: &str = "push --porcelain --no-progress --no-verify --no-s
 /// The arguments of every fetch: it brings no more than the objects and refs that are named.
 pub(super) const FETCH: &str =
     "fetch --quiet --no-write-fetch-head --no-tags --no-recurse-submodules";
-/// The longest a query may take.
+/// The longest time a query may take.
 const LOOK: Duration = Duration::from_secs(20);
-/// The longest a step on this machine may take: a rebase of many commits, an `add` of many files.
+/// The longest time a step on this machine may take, such as a rebase of many commits or an `add`
+/// of many files.
 const STEP: Duration = Duration::from_secs(300);
 /// Variables of every command. Without the second, a ref below refs/replace could substitute one
 /// object for another.
@@ -56,7 +58,7 @@ const HINTS: &str = include_str!("remote_hints.txt");
 const SETTINGS: &str = include_str!("steps.conf");
 
 impl<'a> Git<'a> {
-    /// A query in this folder, with this process's environment.
+    /// A query in this folder with this process's environment.
     pub(super) fn here(folder: &'a Path) -> Self {
         Self {
             folder,
@@ -243,10 +245,10 @@ pub(super) fn all_words(ended: &FinishedProcess) -> String {
     [&*String::from_utf8_lossy(ended.errors()), &ended.text()].concat()
 }
 
-/// What git printed in a step, and how it ended.
+/// The output of a step, and how git ended.
 #[derive(Debug)]
 pub(super) struct Said {
-    /// `None` where it did not exit by itself.
+    /// Its exit status; `None` if it did not exit by itself.
     pub exit: Option<i32>,
     pub text: String,
 }
@@ -262,7 +264,8 @@ impl Said {
         if self.is_good() { Ok(()) } else { Err(self.fault(step)) }
     }
 
-    /// What failed in an exchange with a remote. No answer counts as a trouble of the network.
+    /// Classifies the failure of an exchange with a remote. A missing answer counts as a network
+    /// failure.
     pub fn classify(&self) -> (GitTrouble, String) {
         match self.exit {
             Some(_) => classify_failure(&self.text),
@@ -327,7 +330,7 @@ pub struct IndexPaths {
 }
 
 impl IndexPaths {
-    /// Adds a path that is gone from the working tree, or is there.
+    /// Adds a path that is missing from the working tree, or exists there.
     pub fn add(&mut self, path: PathBuf, is_gone: bool) {
         if is_gone { self.gone.push(path) } else { self.there.push(path) }
     }
@@ -379,13 +382,13 @@ fn quote_value(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// Whether the person wants colours. `outside` is a folder outside any repository.
+/// Whether the user wants colours. `outside` is a folder outside any repository.
 pub fn has_colour(outside: &Path) -> bool {
     let asked = ["config", "--get-colorbool", "color.diff", "true"];
     Git::here(outside).line(&asked).as_deref() != Some("false")
 }
 
-/// The person's pager; "cat" means none. Without `-p`, git reports no pager to a program that it
+/// The user's pager; "cat" means none. Without `-p`, git reports no pager to a program that it
 /// started with paging off.
 pub fn find_pager(outside: &Path) -> String {
     Git::here(outside).line(&["-p", "var", "GIT_PAGER"]).unwrap_or_default()

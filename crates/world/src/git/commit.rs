@@ -23,14 +23,14 @@ use readers::parse::git::{
 /// The result of a commit.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct CommitResult {
-    /// `None` where there was nothing to commit.
+    /// The new commit; `None` if there was nothing to commit.
     pub commit: Option<String>,
     /// The branch of the commit; `None` on a detached head.
     pub branch: Option<String>,
     /// Files that the user had changed before the loop began and the agent has changed since. They
     /// are committed whole.
     pub taken: Vec<PathBuf>,
-    /// What was ignored when the loop began and no longer is. It is not committed.
+    /// Paths that were ignored when the loop began and no longer are. They are not committed.
     pub ignored: Vec<PathBuf>,
     /// The user's drafts that no longer appear among the changes.
     pub left: LeftDrafts,
@@ -189,7 +189,7 @@ pub const DRAFTS: &str = "drafts";
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Drafts {
     paths: BTreeSet<PathBuf>,
-    /// What was ignored when the loop began: files, and whole folders.
+    /// What was ignored when the loop began: files and whole folders.
     ignored: BTreeSet<PathBuf>,
     /// Every path changed since; `None` without a snapshot to compare with.
     changed: Option<BTreeSet<PathBuf>>,
@@ -206,9 +206,9 @@ pub struct ListedDrafts {
 /// Drafts that no longer differ from the commit, so crew has nothing to commit there.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct LeftDrafts {
-    /// Committed, but not by crew.
+    /// Drafts that were committed, but not by crew.
     pub committed: Vec<PathBuf>,
-    /// Deleted, or equal to the commit.
+    /// Drafts that were deleted, or are equal to the commit.
     pub gone: Vec<PathBuf>,
 }
 

@@ -1,6 +1,6 @@
 //! What is checked out in a working tree, read from git's own files, without starting a process, at
-//! every boundary. Only after a change is git asked what happened, and which commits the loop made
-//! or its branch lost.
+//! every boundary. Only after a change does git report what happened, and which commits the loop
+//! made or its branch lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -45,8 +45,8 @@ pub fn checked_out(checkout: &Path) -> Option<CheckedOut> {
     None
 }
 
-/// The commits of all branches, and of what is checked out in any working tree of the repository;
-/// empty if there are too many to compare.
+/// The commits of all branches, and of every working tree's HEAD; empty if there are too many to
+/// compare.
 pub fn list_tips(checkout: &Path) -> Vec<String> {
     let Some(own) = git_folder(checkout) else { return Vec::new() };
     let common = common_folder(&own);
@@ -84,7 +84,7 @@ pub fn new_elsewhere(subject: &Loop, old: &[String], new: &[String]) -> u64 {
     Git::of(subject).count_commits(&arguments).unwrap_or_default()
 }
 
-/// What happened between two looks; `None` if nothing changed.
+/// What happened between two readings; `None` if nothing changed.
 pub fn find_move(subject: &Loop, old: &CheckedOut, new: &CheckedOut) -> Option<HeadMove> {
     if old == new {
         return None;
@@ -108,7 +108,7 @@ pub fn find_move(subject: &Loop, old: &CheckedOut, new: &CheckedOut) -> Option<H
     Some(HeadMove { commits, gone, switched_to, holds_work })
 }
 
-/// Whether two commits hold different files.
+/// Whether two commits have different files.
 fn have_other_trees(git: Git<'_>, one: &str, other: &str) -> bool {
     let [one, other] = [one, other].map(|commit| format!("{commit}^{{tree}}"));
     let trees = git.line(&["rev-parse", &one, &other]).unwrap_or_default();

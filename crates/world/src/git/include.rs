@@ -21,7 +21,7 @@ pub const INCLUDE_BYTES: u64 = 1 << 20;
 const FILES_MAX: usize = 10_000;
 /// The largest file that is copied, in bytes.
 const FILE_BYTES: u64 = 50 << 20;
-/// The longest git may take to list files: it searches every ignored folder.
+/// The longest time git may take to list files: it searches every ignored folder.
 const WITHIN: Duration = Duration::from_secs(300);
 /// The maximum number of lines in patterns; each becomes an argument of a command.
 const PATTERNS_MAX: usize = 2000;

@@ -24,8 +24,8 @@ const REPOSITORIES_MAX: usize = 100;
 const FILES_READ: usize = 1000;
 const FILE_BYTES: u64 = 1 << 20;
 
-/// The state of each repository inside, by its path from the root: those at these paths, the
-/// submodules, and all inside them. If there are none, no process is started.
+/// The state of each repository inside the working tree, by its path from the root: those at these
+/// paths, the submodules, and all inside them. If there are none, no process is started.
 pub fn look_inside(subject: &Loop, at: &[PathBuf]) -> BTreeMap<String, RepositoryInside> {
     let top = &subject.place.checkout;
     let mut found = BTreeMap::new();

@@ -23,7 +23,7 @@ use readers::parse::git::zero_ended_names;
 pub enum Squashed {
     /// The new commit.
     Commit(String),
-    /// Everything was there already.
+    /// Nothing to commit: the main branch has all of it already.
     Nothing,
     /// These files could not be merged.
     Conflict(Vec<String>),
@@ -84,7 +84,7 @@ pub fn merge_branch(folder: &Path, branch: &str) -> Result<Vec<String>, GitFault
 pub struct OwnTip {
     /// The newest commit of the branch; `None` before the first one.
     pub commit: Option<String>,
-    /// What is checked out instead, if that lacks commits of the branch.
+    /// What is checked out instead, if it lacks commits of the branch.
     pub astray: Option<String>,
 }
 
@@ -101,7 +101,8 @@ pub fn own_tip(checkout: &Path, own: &str) -> OwnTip {
     OwnTip { commit: find_commit(checkout, &name), astray: Some(astray) }
 }
 
-/// False if the checked-out commit does not continue the branch, or a git operation is in progress.
+/// Returns to the branch; false if the checked-out commit does not continue it, or a git operation
+/// is in progress.
 fn come_back(checkout: &Path, own: &str, newest: Option<&str>) -> bool {
     let Some(newest) = newest else { return false };
     if is_unfinished(checkout) {
@@ -120,11 +121,11 @@ fn come_back(checkout: &Path, own: &str, newest: Option<&str>) -> bool {
 #[derive(Clone, Copy)]
 pub struct LandTree<'a> {
     pub folder: &'a Path,
-    /// Ends a running git early.
+    /// The condition that ends a running git process early.
     pub stop: Stop<'a>,
 }
 
-/// The longest that a checkout may take.
+/// The longest time a checkout may take.
 const CHECKOUT_WITHIN: Duration = Duration::from_secs(30 * 60);
 /// The maximum number of co-authors that a commit names.
 const CO_AUTHORS_MAX: usize = 50;
@@ -250,7 +251,7 @@ impl LandTree<'_> {
     }
 
     /// Whether a file is in conflict when this merge is repeated. Before version 2.38 git cannot
-    /// tell, and every file counts as in conflict.
+    /// report that, and every file counts as in conflict.
     fn conflicts_in(&self, merge: &[&str], file: &str) -> bool {
         let &[_, ours, theirs] = merge else { return true };
         let form = ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z"];

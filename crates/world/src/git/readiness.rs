@@ -1,5 +1,5 @@
 //! What a fleet needs from a repository on this machine, checked before anything runs. It changes
-//! nothing and asks no remote.
+//! nothing and contacts no remote.
 
 use std::path::{Path, PathBuf};
 
@@ -52,7 +52,7 @@ pub fn left_locks(top: &Path, below: &str) -> Vec<PathBuf> {
     steps::held_locks(LOCKS.iter().map(|name| shared.join(name)).chain(refs).collect())
 }
 
-/// A submodule whose commit is not here.
+/// A submodule whose commit does not exist here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AbsentSubmodule {
     pub path: String,
@@ -60,7 +60,7 @@ pub struct AbsentSubmodule {
     pub is_initialised: bool,
 }
 
-/// The submodules that a commit names and whose recorded commit is not here.
+/// The submodules of a commit whose recorded commit does not exist here.
 pub fn absent_submodules(top: &Path, commit: &str) -> Vec<AbsentSubmodule> {
     let mut absent = Vec::new();
     for (_, path) in list_submodules(Git::here(top), &["--blob", &format!("{commit}:.gitmodules")])
@@ -83,8 +83,8 @@ pub fn uses_lfs(top: &Path, commit: &str) -> bool {
     attributes.is_some_and(|text| text.contains("filter=lfs"))
 }
 
-/// The size of a commit's files in bytes; `None` if git cannot tell without its remote, or takes
-/// too long.
+/// The size of a commit's files in bytes; `None` if git needs its remote for that, or takes too
+/// long.
 pub fn checkout_bytes(top: &Path, commit: &str) -> Option<u64> {
     let listed = run_git(top, &["ls-tree", "-r", "-l", "-z", commit])?;
     let sizes = listed.split_terminator('\0').filter_map(|entry| entry.split_whitespace().nth(3));

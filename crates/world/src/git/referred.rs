@@ -26,7 +26,7 @@ use readers::parse::remote::{LfsFile, lfs_pointers, without_secrets};
 /// Where the work of a landing came from, and where it goes.
 pub struct Referred<'a> {
     pub tree: LandTree<'a>,
-    /// The person's repository, whose settings apply.
+    /// The user's repository, whose settings apply.
     pub repository: &'a Path,
     /// The address of the remote.
     pub url: &'a str,
@@ -38,7 +38,7 @@ pub struct Referred<'a> {
 
 impl Referred<'_> {
     /// Makes sure that the submodule commits which `commit` records, and `main` does not, are on
-    /// their remotes. The person's `push.recurseSubmodules` is obeyed: with `no` none is checked,
+    /// their remotes. The user's `push.recurseSubmodules` is obeyed: with `no` none is checked,
     /// with `on-demand` crew pushes them to a branch with the task's name.
     ///
     /// # Errors
@@ -77,8 +77,8 @@ impl Referred<'_> {
         Err(GitFault::new(GitStep::Push, GitTrouble::Incomplete, cause, hint))
     }
 
-    /// The address of the submodule at a path, as the person configured it or else as the commit
-    /// says; and whether it is the person's.
+    /// The address of the submodule at a path, as the user configured it or else as the commit
+    /// says; and whether it is the user's.
     fn find_address(&self, commit: &str, path: &str) -> Option<(String, bool)> {
         let file = format!("{commit}:.gitmodules");
         let listed = list_submodules(self.tree.git(), &["--blob", &file]);
@@ -173,18 +173,18 @@ fn relative_address(remote: &str, url: &str) -> String {
     if rest.starts_with('/') { rest.to_owned() } else { format!("{base}/{rest}") }
 }
 
-/// The longest git LFS may take to send files.
+/// The longest time git LFS may take to send files.
 pub(super) const LFS_WITHIN: Duration = Duration::from_secs(600);
 /// The maximum number of bytes in `.gitattributes` read.
 const ATTRIBUTES_BYTES: u64 = 1 << 20;
 /// Selects every object that is small enough for a pointer, which has at most 1,024 bytes.
 const SMALL: &str = "--filter=combine:blob:limit=1025+object:type=blob";
-/// The maximum number of files passed to one git-lfs.
+/// The maximum number of files passed to one call of git-lfs.
 const AT_ONCE: usize = 500;
 
 /// A push of files of git LFS.
 pub(super) struct LfsPush<'a> {
-    /// A git that may talk to the remote.
+    /// A call of git that may contact the remote.
     pub git: Git<'a>,
     /// The name of the remote for git, and its address.
     pub remote: &'a str,

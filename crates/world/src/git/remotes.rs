@@ -28,7 +28,8 @@ pub const WITHIN: Duration = Duration::from_secs(120);
 const PAUSES: RetryPolicy = RetryPolicy::growing(Duration::from_secs(1), Duration::from_secs(30));
 /// The longest that an exchange may take after a signal.
 const WITHIN_AT_THE_END: Duration = Duration::from_secs(15);
-/// How often a swap is tried if the remote cannot lock a ref. The remote itself waits for a lock.
+/// How often a swap is tried if the remote cannot lock a ref. The remote itself also waits for a
+/// lock.
 const SWAPS_MAX: usize = 3;
 /// An id that no object has.
 const NO_OBJECT: &str = "0000000000000000000000000000000000000000";
@@ -51,9 +52,9 @@ pub struct Refs<'a> {
     pub folder: &'a Path,
     /// A name or an address. It must push to where it fetches from.
     pub remote: &'a str,
-    /// Ends a running git early.
+    /// The condition that ends a running git process early.
     pub stop: Stop<'a>,
-    /// `None` tries once.
+    /// How long an unreachable remote is tried again; `None` tries once.
     pub patience: Option<&'a Patience>,
 }
 
@@ -135,8 +136,8 @@ impl Refs<'_> {
         })
     }
 
-    /// The messages of these commits, in the same sequence; `None` where [`Self::read_message`]
-    /// would fail. One git reads up to 32 MiB of them.
+    /// The messages of these commits, in the same order; `None` where [`Self::read_message`] would
+    /// fail. One git reads up to 32 MiB of them.
     pub fn read_messages(&self, ids: &[String]) -> Result<Vec<Option<String>>, GitFault> {
         let mut messages = Vec::new();
         while let Some(rest) = ids.get(messages.len()..).filter(|rest| !rest.is_empty()) {

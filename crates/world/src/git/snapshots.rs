@@ -69,7 +69,7 @@ type OnIndex<'a> = dyn Fn(&[&str], &[u8]) -> Result<Vec<u8>, String> + 'a;
 pub struct Snapshot {
     /// The id of its tree.
     pub commit: String,
-    /// What is not in the snapshot.
+    /// Files and repositories that the snapshot leaves out.
     pub left_out: Vec<LeftOut>,
     /// The known repositories inside.
     pub repositories: Vec<PathBuf>,
@@ -383,8 +383,8 @@ impl Snapshots {
         Ok(tree_changes(&self.stored(&arguments)?))
     }
 
-    /// Like [`Self::compare`], and whether only white space differs. A patch that is too large to
-    /// read counts as other changes.
+    /// As [`Self::compare`], and also whether only white space differs. A patch that is too large
+    /// to read counts as other changes.
     pub fn compare_closely(&self, from: &str, to: &str) -> Result<Changes, String> {
         let plain = ["--no-ext-diff", "--no-textconv", "-p", "-U1000000"];
         let form = ["diff-tree", "-r", "-M", "--raw", "--numstat", "-z"];

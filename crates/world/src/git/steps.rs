@@ -60,7 +60,7 @@ pub struct Steps<'a> {
     pub place: &'a Place,
     /// The settings as they were when the loop began.
     trusted: &'a GitBaseline,
-    /// Ends a running step early.
+    /// The condition that ends a running step early.
     stop: Stop<'a>,
 }
 
@@ -70,7 +70,7 @@ impl<'a> Steps<'a> {
         Self { place, trusted, stop }
     }
 
-    /// The steps, but with nothing that ends them early.
+    /// The same steps without a condition that ends them early.
     pub(super) fn to_the_end(&self) -> Self {
         Self::new(self.place, self.trusted, &|| false)
     }
@@ -80,7 +80,7 @@ impl<'a> Steps<'a> {
         &self.place.checkout
     }
 
-    /// A git in the checkout that a stop ends early.
+    /// A call of git in the checkout that the condition can end early.
     pub(super) fn git(&self) -> Git<'a> {
         Git { stop: Some(self.stop), ..Git::here(self.checkout()) }
     }
@@ -411,7 +411,7 @@ pub fn put_back(checkout: &Path) -> Result<(), GitFault> {
     let mark = folder.join(MARK);
     let Some(step) = disk::read_text(&mark, MARK_BYTES).ok().flatten() else { return Ok(()) };
     // A lock that is older than the mark belongs to another program. Times are all that is left to
-    // tell by; a clock that was set back leaves such a lock to the person.
+    // tell by; a clock that was set back leaves such a lock to the user.
     let begun = disk::stamp(&mark).map(|(_, written)| written);
     if !remove_locks(checkout, &folder, |lock| disk::stamp(lock).map(|(_, made)| made) >= begun) {
         let (cause, hint) = ("another git process holds a lock here", "let it finish");
@@ -446,8 +446,8 @@ pub fn clear_locks(clone: &Path) -> bool {
     repository_folder(clone).is_none_or(|folder| remove_locks(clone, &folder, |_| true))
 }
 
-/// Removes the step's locks, once no git works in the repository. False if one still does. Other
-/// programs hold a lock for less time than this waits.
+/// Removes the step's locks, once no git process works in the repository; false if one still does.
+/// Other programs hold a lock for less time than this waits.
 fn remove_locks(checkout: &Path, folder: &Path, is_ours: impl Fn(&PathBuf) -> bool) -> bool {
     let mut left = list_locks(folder);
     left.retain(is_ours);

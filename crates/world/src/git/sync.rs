@@ -215,7 +215,7 @@ fn stage_again(
     steps.printed(GitStep::Rebase, &["update-index", "-z", "--index-info"], &input).map(drop)
 }
 
-/// The maximum time for a push. The next push sends what is missing.
+/// The longest time a push may take. The next push sends what is missing.
 const PUSH_WITHIN: Duration = Duration::from_secs(120);
 
 /// The target of a push.

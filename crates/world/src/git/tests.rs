@@ -107,7 +107,7 @@ impl Yard {
         place_of(&self.checkout)
     }
 
-    /// Commits everything that differs.
+    /// Commits every change.
     fn commit(&self, message: &str) -> Result<Option<String>, GitFault> {
         let kept = commit_changes(
             &Steps::new(&self.place(), &self.trusted(), &|| false),
@@ -138,8 +138,7 @@ impl Yard {
         )
     }
 
-    /// Branch, commit, state of every file, and the changes: everything that a step could leave
-    /// different.
+    /// Branch, commit, state of every file, and the changes: everything that a step could alter.
     fn shape(&self) -> String {
         [
             "rev-parse --abbrev-ref HEAD",

@@ -51,7 +51,7 @@ fn reuse_worktree(known: &WorkingTree, path: PathBuf, name: &str) -> Result<Work
     Err(worktree_fault(cause, &format!("git -C {there} switch {name}, or use another name")))
 }
 
-/// Creates a working tree. `registered` means that git knows one there whose folder is gone.
+/// Creates a working tree. `registered` means that git knows one there whose folder is missing.
 fn make_worktree(
     checkout: &Path,
     path: &Path,

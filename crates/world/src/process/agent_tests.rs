@@ -8,7 +8,7 @@ use crate::files::disk;
 use crate::process::fixture::run_alone;
 use crate::process::{StopRequest, Stream, descendants, identity};
 
-/// What was observed of an agent.
+/// The observations of an agent.
 #[derive(Debug, Default)]
 struct Seen {
     lines: usize,
@@ -16,7 +16,7 @@ struct Seen {
     last: String,
     errors: Vec<String>,
     tool_is_open: bool,
-    /// What `stop` returns after the first line was seen.
+    /// The result of `stop` after the first line was seen.
     stop: Option<StopRequest>,
 }
 
@@ -46,7 +46,7 @@ impl Watch for Seen {
     }
 }
 
-/// How a child is run.
+/// The options for running a child.
 #[derive(Debug, Clone, Copy, Default)]
 struct Terms {
     timeout_ms: Option<u64>,

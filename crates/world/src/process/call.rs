@@ -26,9 +26,9 @@ use crate::{env, fault, slots};
 use engine::record::ProcessIdentity;
 use readers::clients;
 
-/// The time between two looks at a child.
+/// The time between two polls of a child.
 const LOOK: Duration = Duration::from_millis(20);
-/// From TERM to KILL when a person is waiting.
+/// The time from TERM to KILL while the user is waiting.
 const SHORT_GRACE: Duration = Duration::from_millis(1500);
 /// How long processes that a child left behind in another group may keep its output open.
 const LINGER: Duration = Duration::from_secs(1);
@@ -38,7 +38,7 @@ const LINE_BYTES: usize = 64 << 10;
 
 /// How long processes that an agent left behind may keep its pipes open after its exit.
 const AGENT_LINGER: Duration = Duration::from_millis(500);
-/// How long an agent that has reported that it is done may stay silent before it is ended.
+/// How long an agent that has reported its completion may stay silent before it is ended.
 pub const CLOSED: Duration = Duration::from_secs(30);
 /// The longest event that is passed on whole, in bytes: it may contain a file that the agent read.
 const EVENT_BYTES: usize = 8 << 20;
@@ -46,7 +46,7 @@ const EVENT_BYTES: usize = 8 << 20;
 /// line that is not UTF-8, in bytes.
 const AGENT_LINE_BYTES: usize = 1 << 20;
 
-/// Called repeatedly while something runs: whether it must end early.
+/// A condition that is checked repeatedly while something runs: whether it must end early.
 pub type Stop<'a> = &'a dyn Fn() -> bool;
 
 /// Receives the lines of a child's output.
@@ -66,10 +66,10 @@ pub enum ExitCause {
     /// crew ended it because it printed nothing for too long.
     #[error("it printed nothing for too long")]
     Idle,
-    /// crew ended it because it had reported that it was done and did not exit.
+    /// crew ended it because it had reported its completion and did not exit.
     #[error("it did not exit")]
     Lingered,
-    /// crew ended it because it was asked to.
+    /// crew ended it on request.
     #[error("stopped")]
     Stopped,
 }
@@ -201,24 +201,25 @@ impl<'a> Call<'a> {
         self
     }
 
-    /// What is written to its standard input, which is then closed. It does not have to be read.
+    /// Sets the bytes that are written to its standard input, which is then closed. The child does
+    /// not have to read them.
     pub fn input(mut self, input: &'a [u8]) -> Self {
         self.input = Some(input);
         self
     }
 
-    /// The longest it may run.
+    /// Sets the longest time it may run.
     pub fn within(self, most: impl Into<Option<Duration>>) -> Self {
         Self { within: most.into(), ..self }
     }
 
-    /// The folder where the leader of its group is recorded, for a crew that follows after this one
-    /// was killed.
+    /// Sets the folder where the leader of its group is recorded, for a crew that follows after
+    /// this one was killed.
     pub fn noted(self, folder: PathBuf) -> Self {
         Self { notes: Some(folder), ..self }
     }
 
-    /// The part of its output to keep.
+    /// Sets the part of its output to keep.
     pub fn keep(self, capture: Capture) -> Self {
         Self { capture, ..self }
     }

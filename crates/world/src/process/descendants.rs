@@ -17,11 +17,11 @@ use super::{identity, signals};
 use crate::clock::{self, Deadline};
 use engine::record::{LoopId, ProcessIdentity};
 
-/// From TERM to KILL.
+/// The time from TERM to KILL.
 const GRACE: Duration = Duration::from_millis(500);
-/// From the first KILL until crew gives up.
+/// The time from the first KILL until crew gives up.
 const KILLED: Duration = Duration::from_secs(2);
-/// The time between two looks at the signalled processes.
+/// The time between two checks of the signalled processes.
 const STEP: Duration = Duration::from_millis(10);
 
 static ADOPTED: AtomicBool = AtomicBool::new(false);
@@ -178,9 +178,9 @@ pub fn find_unproved(checkout: &Path, owner: &ProcessIdentity) -> Vec<String> {
 
 type Table = Vec<(i32, readers::parse::process_table::ProcessRow)>;
 
-/// Ends the processes that `find` returns, and returns those that did not end. It looks again after
-/// every step, because a signalled process may just have started another. `is_unseen` reports a
-/// process that the table missed because its parent ended during the look.
+/// Ends the processes that `find` returns, and returns those that did not end. The search is
+/// repeated after every step, because a signalled process may just have started another.
+/// `is_unseen` reports a process that the table missed because its parent ended during the look.
 fn end_processes(find: impl Fn(&Table) -> Table, is_unseen: impl Fn() -> bool) -> Vec<i32> {
     let grace = Deadline::after(GRACE);
     let last = Deadline::after(GRACE + KILLED);
@@ -209,7 +209,7 @@ fn end_processes(find: impl Fn(&Table) -> Table, is_unseen: impl Fn() -> bool) -
     }
 }
 
-/// The rows of all descendants of this process, without detached ones.
+/// The rows of all descendants of this process, except detached ones.
 fn left_by_children(table: &Table) -> Table {
     rows_below(table, identity::my_id(), &list_detached())
 }
@@ -218,7 +218,7 @@ fn list_detached() -> Vec<i32> {
     DETACHED.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// The rows of all descendants of `ancestor`, without `spared` and what is below them.
+/// The rows of all descendants of `ancestor`, except `spared` and its descendants.
 fn rows_below(table: &Table, ancestor: i32, spared: &[i32]) -> Table {
     let mut found: Table = Vec::new();
     let mut parents = vec![ancestor];

@@ -22,7 +22,7 @@ use engine::record::ProcessIdentity;
 #[cfg(target_os = "linux")]
 use readers::parse::process_table;
 
-/// More groups than a loop can have at once.
+/// A bound greater than the number of groups that a loop has at one time.
 const GROUPS_MAX: usize = 256;
 /// The largest note that is read.
 const NOTE_BYTES: u64 = 4096;

@@ -1,5 +1,5 @@
 //! The processes of this machine, from the system's table: identified by id and start time, because
-//! ids are reused. It only looks; `signals` sends signals.
+//! ids are reused. It only reads; `signals` sends signals.
 
 use std::path::Path;
 

@@ -28,11 +28,11 @@ pub enum Capture {
 /// The kept part of an output.
 #[derive(Debug)]
 pub struct BoundedOutput {
-    /// The maximum number of bytes kept of the beginning and of the last part.
+    /// The maximum number of bytes kept of the beginning and of the end.
     bounds: (usize, usize),
     head: Vec<u8>,
     tail: Vec<u8>,
-    /// In bytes.
+    /// The number of bytes left out.
     left_out: usize,
 }
 
@@ -58,8 +58,7 @@ impl BoundedOutput {
         self.left_out += surplus;
     }
 
-    /// The kept output, with a line in place of what was left out, and whether there is such a
-    /// line.
+    /// The kept output, with a line in place of the omitted part, and whether there is such a line.
     pub fn take(mut self) -> (Vec<u8>, bool) {
         self.cut();
         let mut all = self.head;
@@ -70,7 +69,7 @@ impl BoundedOutput {
         (all, self.left_out > 0)
     }
 
-    /// Only the end.
+    /// The kept end alone.
     pub fn take_tail(mut self) -> Vec<u8> {
         self.cut();
         self.tail
@@ -104,13 +103,13 @@ pub struct LineCutter {
 }
 
 impl LineCutter {
-    /// Cuts lines after `most` bytes.
+    /// A cutter that splits lines after `most` bytes.
     pub fn new(most: usize) -> Self {
         Self::with_events(most, most)
     }
 
-    /// Cuts lines after `most` bytes, and a line that begins with `{` after `most_of_event`: no
-    /// other line can be a JSON event, so none is worth that much memory.
+    /// A cutter that splits lines after `most` bytes, and a line that begins with `{` after
+    /// `most_of_event`: no other line can be a JSON event, so none is worth that much memory.
     pub fn with_events(most: usize, most_of_event: usize) -> Self {
         Self { most, most_of_event, begun: Vec::new(), is_cut: false }
     }
@@ -126,12 +125,12 @@ impl LineCutter {
         }
     }
 
-    /// Ends the stream. Returns what has no line break.
+    /// Ends the stream. Returns the last line if it has no line break.
     pub fn end(self) -> Option<Vec<u8>> {
         Some(self.begun).filter(|begun| !begun.is_empty())
     }
 
-    /// `piece` has at most one line break, as its last byte.
+    /// Takes a piece, which has at most one line break, as its last byte.
     fn take(&mut self, piece: &[u8], each: &mut impl FnMut(LinePiece<'_>)) {
         let is_end = piece.ends_with(b"\n");
         if self.is_cut {
@@ -157,9 +156,10 @@ impl LineCutter {
     }
 }
 
-/// Observes a child. The child waits for it, and that time does not count against the child.
+/// Observes a child. The child waits for the observer, and that time does not count against the
+/// child.
 pub trait Watch {
-    /// A line without its line break, truncated if it is too long.
+    /// Receives a line without its line break, truncated if it is too long.
     fn line(&mut self, stream: Stream, line: &str);
 
     /// Whether a tool call of the agent is open: then silence means work.
@@ -167,8 +167,7 @@ pub trait Watch {
         false
     }
 
-    /// Whether the agent has reported that it is done, and has not announced background work for
-    /// which it returns.
+    /// Whether the agent has reported its completion, and no background work for which it returns.
     fn is_closed(&self) -> bool {
         false
     }
@@ -185,10 +184,10 @@ pub const ERRORS_MARK: &str = "\u{1e}stderr: ";
 /// each stream is kept.
 pub struct Feed<'a> {
     log: Option<Log>,
-    /// `None` if lines are not wanted.
+    /// The cutter for standard output; `None` if lines are not wanted.
     out: Option<LineCutter>,
     errors: Option<LineCutter>,
-    /// Of standard output and of standard error.
+    /// The kept parts of standard output and of standard error.
     kept: [BoundedOutput; 2],
     pub watch: &'a mut dyn Watch,
 }
@@ -247,7 +246,7 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// Passes on what had no line break. Returns what was kept, and why the log is incomplete.
+    /// Passes on an incomplete last line. Returns the kept output, and why the log is incomplete.
     pub fn end(mut self) -> ([BoundedOutput; 2], Option<io::Error>) {
         for stream in [Stream::Out, Stream::Errors] {
             let lines = if stream == Stream::Out { &self.out } else { &self.errors };
@@ -273,7 +272,7 @@ pub enum Stream {
     Errors,
 }
 
-/// crew's ends of the pipes.
+/// crew's ends of a child's pipes.
 #[derive(Debug)]
 pub struct Pipes<'a> {
     input: Option<PipeWriter>,
@@ -284,7 +283,7 @@ pub struct Pipes<'a> {
 }
 
 impl<'a> Pipes<'a> {
-    /// `unsent` is written to `input`, which is then closed. No end blocks.
+    /// Pipes of a child. `unsent` is written to `input`, which is then closed. No end blocks.
     pub fn new(
         input: Option<PipeWriter>,
         unsent: &'a [u8],
@@ -336,7 +335,7 @@ impl<'a> Pipes<'a> {
         Timespec::try_from(wait).is_ok_and(|wait| poll(&mut waiting, Some(&wait)).unwrap_or(0) > 0)
     }
 
-    /// A child that closes its input or is gone has read what it wanted.
+    /// Writes the input. A child that closes its input or has ended does not need the rest.
     fn send_input(&mut self) {
         let Some(input) = &mut self.input else { return };
         match input.write(&self.unsent[..self.unsent.len().min(CHUNK)]) {
@@ -391,7 +390,7 @@ mod tests {
 mod lines_tests {
     use super::*;
 
-    /// The pieces of a stream that arrives like this; the rest of a split line is in brackets.
+    /// The pieces into which a stream is split; the rest of a split line is in brackets.
     fn cut(most: usize, pieces: &[&str]) -> Vec<String> {
         cut_by(LineCutter::new(most), pieces)
     }

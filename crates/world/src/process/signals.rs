@@ -32,8 +32,8 @@ const ASKING: [i32; 11] = [
     SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGXCPU,
 ];
 
-/// Two signals closer together than this count as one request: a terminal that closes hangs up
-/// twice.
+/// The time in milliseconds within which two signals count as one request: a terminal that closes
+/// sends two hangups.
 const ONE_REQUEST_MS: u64 = 100;
 
 /// The request at which this process exits at once. Children die with this process.
@@ -78,7 +78,8 @@ impl Signals {
         Ok(signals)
     }
 
-    /// How often it was asked to end: the first request ends it cleanly, the second at once.
+    /// How many times it was asked to end: the first request ends it cleanly, the second
+    /// immediately.
     pub fn times(&self) -> u32 {
         self.0.times.load(Ordering::Relaxed)
     }
@@ -88,12 +89,12 @@ impl Signals {
         if self.times() > 0 { Some(self.0.exit_code()) } else { None }
     }
 
-    /// Whether the first came from a terminal that was closed.
+    /// Whether the first signal came from a terminal that was closed.
     pub fn is_hangup(&self) -> bool {
         self.0.first.load(Ordering::Relaxed) == SIGHUP
     }
 
-    /// The first signal, as the record names it; `None` before one has come.
+    /// The first signal, as the record names it; `None` before one has arrived.
     pub fn first(&self) -> Option<EndSignal> {
         Some(match self.0.first.load(Ordering::Relaxed) {
             0 => return None,

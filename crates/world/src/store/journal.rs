@@ -10,7 +10,8 @@ use engine::journal::story::{ACCOUNTS_SHOWN, IterationSummaries, IterationSummar
 /// The largest part of a journal that is read back. A longer journal is still written.
 const JOURNAL_BYTES: u64 = 256 << 20;
 
-/// The bytes at a journal's end that are read for its last summaries: at first, and at most.
+/// The number of bytes at a journal's end that are read for its last summaries: at first, and at
+/// most.
 const SUMMARIES_BYTES: u64 = 64 << 10;
 const SUMMARIES_BYTES_MAX: u64 = 4 << 20;
 
@@ -19,7 +20,7 @@ pub fn append_entry(path: &Path, entry: &JournalEntry) -> io::Result<()> {
     disk::append_line(path, &serde_json::to_string(entry)?)
 }
 
-/// How much of a journal was read.
+/// Which part of a journal was read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Extent {
     /// How many lines could not be read.

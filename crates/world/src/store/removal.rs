@@ -13,7 +13,7 @@ use engine::record::LoopId;
 
 /// The prefix of a record's name once it is out of the store. No id contains a dot.
 const TAKEN: &str = ".removed-";
-/// More files than a record, a folder of pointers or a home has.
+/// A bound greater than the number of files of a record, a folder of pointers or a home.
 const ENTRIES_MAX: usize = 1_000_000;
 
 /// The bytes of a loop's record, its logs included.
@@ -29,7 +29,7 @@ pub fn bytes_below(folder: &Path) -> u64 {
         .sum()
 }
 
-/// Takes a record out of the store: no command finds the loop any more.
+/// Takes a record out of the store: no command finds the loop any longer.
 pub fn take_out(home: &Home, id: &LoopId) -> io::Result<()> {
     disk::rename(&home.loop_folder(id), &home.loops_folder().join(format!("{TAKEN}{id}")))?;
     fault::point("remove.taken")

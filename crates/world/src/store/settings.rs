@@ -1,6 +1,6 @@
-//! The settings files of this machine, the user's and a project's, and what a person has trusted in
+//! The settings files of this machine, the user's and a project's, and what the user has trusted in
 //! each checkout. Trust is one file per real path under `$CREW_HOME/trust/`, with one line per
-//! text: its hash and, for human readers, its beginning. Texts that nothing needs any more stay
+//! text: its hash and, for human readers, its beginning. Texts that nothing needs any longer stay
 //! trusted, so crew does not ask again after a switch of branches. `parse/settings/merge.rs`
 //! decides which settings apply.
 

@@ -1,5 +1,5 @@
-//! What a loop changed, by its kind: tests, check configuration and work; and the trees in which
-//! the one or the other is as the loop found it.
+//! The changes that a loop made, by kind: tests, check configuration and work; and the trees in
+//! which one kind is as the loop found it.
 
 use std::collections::BTreeSet;
 
@@ -108,32 +108,32 @@ impl Changes {
         }
     }
 
-    /// The files of work that differ.
+    /// The changed files of work.
     pub fn into_work(self) -> BTreeSet<String> {
         self.work
     }
 
-    /// Whether a path is among the tests or the configuration that differ.
+    /// Whether a path is among the changed tests or configuration.
     pub fn holds(&self, path: &str) -> bool {
         self.tests.contains_key(path) || self.configuration.contains_key(path)
     }
 
-    /// Whether no test and no check configuration differs.
+    /// Whether no test and no check configuration changed.
     pub fn are_none(&self) -> bool {
         self.tests.is_empty() && self.configuration.is_empty()
     }
 
-    /// Whether tests that differ concern a check.
+    /// Whether changed tests concern a check.
     pub fn have_tests_for(&self, check: &Check) -> bool {
         !self.tests.is_empty() && !is_static(&check.run)
     }
 
-    /// Whether anything that differs concerns a check.
+    /// Whether any change concerns a check.
     pub fn concern_check(&self, check: &Check) -> bool {
         !self.configuration.is_empty() || self.have_tests_for(check)
     }
 
-    /// The same without these paths, which then stay as they are now.
+    /// The same changes without these paths, which then stay as they are now.
     pub fn without(&self, others: &[String]) -> Self {
         let mut rest = self.clone();
         rest.tests.retain(|path, _| !others.contains(path));

@@ -1,5 +1,5 @@
 //! The runs of a loop's checks with the original tests, in the scratch folder: no more than needed,
-//! and each failure twice. None counts where the final tree fails there, too.
+//! and each failure twice. A failure does not count if the final tree fails there, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use engine::test_changes::{
 };
 use world::git::head::changed_by_others;
 
-/// What the runs at one end share.
+/// The parameters shared by the runs at one end.
 struct OriginalRuns<'a> {
     scratch: ScratchFolder<'a>,
     subject: &'a Loop,
@@ -75,7 +75,7 @@ pub fn run_originals(
 }
 
 impl OriginalRuns<'_> {
-    /// Whether a check passes; one that may fail as before the loop also passes where it fails in
+    /// Whether a check passes; a check that may fail as before the loop also passes if it fails in
     /// no other test than on the final tree.
     fn check_passes(&self, check: &Check, result: &CheckResult) -> bool {
         let control = self.control.as_ref();
@@ -87,8 +87,8 @@ impl OriginalRuns<'_> {
         check_passed(result) || check.no_worse && is_no_worse(self.memories, result)
     }
 
-    /// What a check shows where the tests and settings that came with commits of others stay as
-    /// they are now; `shown` refuses, which only a change of the agent's may.
+    /// What a check shows if tests and settings that came with other people's commits stay as they
+    /// are now; `shown` refuses, which only the agent's own change may do.
     fn without_others(
         &mut self,
         check: &Check,
@@ -142,13 +142,14 @@ impl OriginalRuns<'_> {
         }
     }
 
-    /// Whether the loop found a project without a test.
+    /// Whether the loop found a project without tests.
     fn has_no_tests_at_the_start(&self) -> Result<bool, String> {
         let entries = self.scratch.snapshots.entries(self.found)?;
         Ok(!entries.iter().any(|(_, path)| is_test(path)))
     }
 
-    /// Runs a check on the final tree, where it passed; an error if it does not in this folder.
+    /// Runs a check on the final tree, where it had passed; an error if it does not pass in this
+    /// folder.
     fn run_control(&mut self, check: &Check) -> Result<CheckResult, String> {
         let mut control = self.scratch.run_on(self.left, check)?;
         if !self.passes_on_the_final_tree(check, &control) && self.scratch.prepare_folder()? {
@@ -174,8 +175,8 @@ impl OriginalRuns<'_> {
         Ok(None)
     }
 
-    /// Judges a failure with the `originals` that names no test: either scripts that the check
-    /// names by path are still red, or it passes only with the change.
+    /// Judges a failure with the `originals` in which no test is named: either scripts that the
+    /// check names by path still fail, or it passes only with the change.
     fn judge_scripts(
         &mut self,
         check: &Check,
@@ -222,7 +223,7 @@ impl OriginalRuns<'_> {
         self.judge_scripts(check, changes, &changes.tests)
     }
 
-    /// What a check reports of its tests on the tree as the loop found it.
+    /// The tests of a check on the tree as the loop found it.
     fn run_as_found(&mut self, check: &Check) -> Result<Option<TestRun>, String> {
         match self.memories.get(&check.run).filter(|memory| memory.as_found) {
             Some(memory) => Ok(Some(memory.first.clone())),
@@ -239,7 +240,8 @@ impl OriginalRuns<'_> {
     }
 
     /// The tests that failed when the loop began and that passing runs with the original tests did
-    /// not name. Where none is remembered, the check runs again if work that changed held tests.
+    /// not name. If none is remembered, the check runs again, provided that changed work contained
+    /// tests.
     fn uncovered_tests(&mut self, check: &Check, changes: &Changes) -> Vec<String> {
         let is_known = self.memories.get(&check.run).is_some_and(|memory| memory.as_found);
         if !is_known && !self.held_tests(&changes.work) {
@@ -250,7 +252,7 @@ impl OriginalRuns<'_> {
         red.map(str::to_owned).collect()
     }
 
-    /// Whether one of these files of work held tests when the loop began.
+    /// Whether one of these files of work contained tests when the loop began.
     fn held_tests(&self, work: &BTreeSet<String>) -> bool {
         const MARKS: [&str; 7] =
             ["test]", "cfg(test", "// ```", "//! ```", ">>> ", "def test", "import.meta.vitest"];

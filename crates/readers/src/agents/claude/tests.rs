@@ -9,7 +9,7 @@ use engine::claim::Claim;
 use engine::claim::promise::Promise;
 use engine::usage::{Money, Tokens, Usage};
 
-/// A recording from each of the two clients.
+/// Recordings from both clients.
 macro_rules! both {
     ($name:literal) => {
         [

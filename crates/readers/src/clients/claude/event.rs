@@ -12,7 +12,7 @@ use crate::parse::requests::{after_request, parse_request};
 use engine::record::Queue;
 use engine::text::{clean_around, clean_text};
 
-/// Reads what happened.
+/// Reads an event.
 pub(super) fn read_event(name: &str, payload: &Value) -> HookEvent {
     match name {
         // A subagent's question stops the session, too.
@@ -61,7 +61,7 @@ pub(super) fn read_event(name: &str, payload: &Value) -> HookEvent {
     }
 }
 
-/// The tool for which the client asks; 2.1.330 names it in some of its dialogs.
+/// The tool that needs a permission; 2.1.330 names it in some of its dialogs.
 fn asking_tool(message: &str) -> Option<String> {
     let (_, tool) = message.split_once(" permission to use ")?;
     Some(tool.trim().to_owned()).filter(|tool| !tool.is_empty())
@@ -131,8 +131,8 @@ fn pasted_command(prompt: &str) -> Option<(String, String)> {
     Some((command[..end].to_owned(), command[end..].to_owned()))
 }
 
-/// A message without the requests glued to its front. The client puts a message that was carried
-/// out back into its input line, and the next one typed is glued to it.
+/// A message without the old requests at its front. The client puts a message that was carried out
+/// back into its input line, and the next message is appended to it.
 fn without_old_requests(message: &str) -> &str {
     let mut left = message.trim();
     while let Some(rest) =
@@ -150,7 +150,7 @@ fn is_the_clients(prompt: &str) -> bool {
 
 /// The placeholder in the queue for a message that is not a crew command.
 const OTHER: &str = "";
-/// More than a person queues; further messages are not kept.
+/// The maximum number of queued messages kept, more than a person queues.
 const QUEUE_MAX: usize = 64;
 /// The longest command kept, in bytes; a longer one waits for its delivery.
 const COMMAND_BYTES: usize = 8 << 10;
@@ -207,7 +207,8 @@ fn position_of(text: &str, queue: &[String]) -> Option<usize> {
     queue.iter().position(|queued| queued == text)
 }
 
-/// What is kept of a queued message: the whole of a command that crew carries out, else [`OTHER`].
+/// The part of a queued message that is kept: the whole text of a command that crew carries out,
+/// otherwise [`OTHER`].
 fn kept_text(text: &str) -> &str {
     let text = text.trim();
     if text.len() <= COMMAND_BYTES && queued_command(text).is_some() { text } else { OTHER }
@@ -221,7 +222,8 @@ pub fn queued_command(text: &str) -> Option<(&str, &str)> {
     if is_obeyed && !raw.contains("[Pasted text #") { Some((name, raw)) } else { None }
 }
 
-/// Exit status 2 of a companion starts a turn with what it wrote to standard error.
+/// The exit status with which a companion starts a turn, whose prompt is what it wrote to standard
+/// error.
 const WAKES: u8 = 2;
 /// The width of the client's line for a refused prompt.
 const LINE_CHARS: usize = 100;

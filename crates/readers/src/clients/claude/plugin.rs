@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::clients::{FieldsByPointer, parse_object};
 use engine::doctor::{ClientSettings, NAME, PLUGIN, PluginCheck, Product, Version};
 
-/// The version in "2.1.330 (Claude Code)".
+/// The version in a text such as "2.1.330 (Claude Code)".
 pub fn client_version(text: &str) -> Option<Version> {
     let mut numbers = text.split_whitespace().next()?.split('.').map(|part| {
         let end = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
@@ -21,7 +21,7 @@ pub fn client_version(text: &str) -> Option<Version> {
     Some(Version(numbers.next()??, numbers.next()??, numbers.next()??))
 }
 
-/// The version in "crew 0.1.0".
+/// The version in a text such as "crew 0.1.0".
 pub fn crew_version(text: &str) -> Option<&str> {
     text.trim().strip_prefix("crew ").filter(|version| !version.contains(char::is_whitespace))
 }
@@ -37,7 +37,7 @@ pub fn parse_plugins(text: &str) -> Result<Vec<PluginCheck>, String> {
     Ok(parse_list(text, "plugins")?.iter().filter_map(parse_plugin).collect())
 }
 
-/// The objects of a list that the client prints.
+/// The objects of a list in the client's output.
 fn parse_list(text: &str, what: &str) -> Result<Vec<Value>, String> {
     let objects: Vec<Map<String, Value>> = serde_json::from_slice(text.as_bytes())
         .map_err(|error| format!("its list of {what} cannot be read ({error})"))?;
@@ -100,10 +100,10 @@ pub const PRODUCT: Product = Product {
     given: "crew-inline",
 };
 
-/// Below the client's settings folder: one data folder for each plugin.
+/// The folder below the client's settings folder that has one data folder for each plugin.
 pub const PLUGINS_DATA: &str = "plugins/data";
 
-/// Where the client keeps a person's settings and plugins.
+/// The folder where the client keeps the user's settings and plugins.
 pub fn config_folder(path: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     path("CLAUDE_CONFIG_DIR").or_else(|| Some(path("HOME")?.join(".claude")))
 }
@@ -125,8 +125,8 @@ pub fn settings_files(config: Option<&Path>, folders: &[PathBuf]) -> Vec<(PathBu
 }
 
 const KEY: &str = "statusLine";
-/// How often the client runs the command, in seconds. By itself it runs it only at events of the
-/// session, so the line of a loop that has ended would stay.
+/// How often the client runs the command, in seconds. Without it the client runs the command only
+/// at events of the session, so the line of a loop that has ended would stay.
 const REFRESH_S: u64 = 2;
 
 /// The entry for a command.
@@ -134,7 +134,7 @@ pub fn status_line_entry(command: &str) -> Value {
     json!({ "type": "command", "command": command, "refreshInterval": REFRESH_S })
 }
 
-/// Whether an entry runs this command; the person may have added keys to it.
+/// Whether an entry runs this command; the user may have added keys to it.
 fn runs_command(entry: &Value, command: &str) -> bool {
     entry["command"].as_str().is_some_and(|theirs| theirs.trim() == command)
 }
@@ -144,7 +144,7 @@ fn runs_command(entry: &Value, command: &str) -> bool {
 pub enum NoRoom {
     /// The file is not a JSON object.
     Broken(String),
-    /// It has another status line; this is its command.
+    /// The file has another status line, with this command.
     Taken(String),
 }
 

@@ -48,7 +48,7 @@ fn contains_number(line: &str, marker: &str) -> bool {
 /// How much of a marker is searched for first, in bytes.
 const SHORT: usize = 16;
 
-/// A line of the user's that does not answer a tool.
+/// Whether a line is the user's and does not answer a tool.
 fn is_a_prompt(line: &str) -> bool {
     // Inside a string the quotes would be escaped. Tool output is most of a transcript and not
     // worth parsing for this.
@@ -97,7 +97,7 @@ fn is_mark(line: &str) -> bool {
     text.trim().starts_with(INTERRUPTED)
 }
 
-/// The calls of tools that have no result yet, the oldest first.
+/// The tool calls that have no result yet, the oldest first.
 pub fn pending_calls(tail: &str) -> Vec<PendingCall> {
     let mut pending: Vec<PendingCall> = Vec::new();
     for line in tail.lines() {
@@ -187,7 +187,7 @@ fn of_assistant(line: &str) -> Option<Vec<Block<'_>>> {
     if may_be_a_models(line) { own_blocks("assistant", line) } else { None }
 }
 
-/// Cheaply tests whether a line, or the beginning of one, can be a model's.
+/// A cheap test whether a line, or the beginning of one, can be the model's.
 pub fn may_be_a_models(line: &str) -> bool {
     line.contains("\"assistant\"")
 }
@@ -234,7 +234,7 @@ pub fn parse_message(line: &str) -> Option<DatedMessage> {
     Some((message, at.map(|at| at.to_utc())))
 }
 
-/// The prices; the file says what its columns are.
+/// The table of prices; the file explains its columns.
 const PRICES: &str = include_str!("prices.txt");
 
 /// What a message cost; `None` where its model has no known price.
@@ -261,7 +261,7 @@ fn find_price(model: &str) -> Option<Price> {
     })
 }
 
-/// The rates in three columns, of which this is the first.
+/// The rates in three columns, beginning with this one.
 fn rates_at(first: usize, columns: &[u64; 10]) -> Rates {
     new_rates(columns[first], columns[first + 1], columns[first + 2])
 }

@@ -1,5 +1,5 @@
-//! Clients as they were recorded, only for tests of the seam: no released build knows them. They
-//! show what a new client needs, and that nothing outside its folder needs to change.
+//! Clients as they were recorded, only for tests of the seam: no released build includes them. They
+//! show what a new client needs, and that nothing outside its folder has to change.
 
 #[path = "codex_fixture.rs"]
 mod codex;

@@ -10,7 +10,7 @@ use crate::clients::{
 };
 use engine::text::clean_text;
 
-/// The client.
+/// Codex as a client.
 pub static CODEX: Client = Client {
     name: "codex",
     program: "codex",

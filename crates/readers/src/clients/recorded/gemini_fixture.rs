@@ -10,7 +10,7 @@ use crate::clients::{
 };
 use engine::text::clean_text;
 
-/// The client.
+/// Gemini as a client.
 pub static GEMINI: Client = Client {
     name: "gemini",
     program: "gemini",

@@ -9,7 +9,7 @@ use crate::clients::{
     Cap, Client, ClientVariables, EventFormat, FieldsByPointer, HookEvent, SessionFacts, TurnRules,
 };
 
-/// The client.
+/// Qwen as a client.
 pub static QWEN: Client = Client {
     name: "qwen",
     program: "qwen",

@@ -8,7 +8,7 @@ fn parse(raw: &str) -> Result<LoopArgs, Failure> {
     parse_loop(raw).map(Option::unwrap_or_default)
 }
 
-/// Texts made of pieces of the grammar in any arrangement.
+/// Texts made of pieces of the grammar in any order.
 fn scraps() -> impl Strategy<Value = String> {
     let scrap = prop::sample::select(vec![
         "\"",

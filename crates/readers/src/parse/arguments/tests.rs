@@ -1,4 +1,4 @@
-//! The grammar as a table: what may be typed after `/crew:loop`, and its result.
+//! The grammar as a table: what may be typed after `/crew:loop`, with the result of each.
 
 use super::*;
 use crate::parse::amounts::{Amount, Limit};

@@ -121,7 +121,7 @@ fn take_plain_words(text: &str) -> Result<(String, &str), Failure> {
     Ok((task.trim_end().to_owned(), rest))
 }
 
-/// Where the first option outside quotes and code begins, or the end.
+/// The offset at which the first option outside quotes and code begins, or the end of the text.
 fn words_end(text: &str) -> usize {
     let last_runs: HashMap<usize, usize> =
         backtick_runs(text).map(|(offset, length)| (length, offset)).collect();

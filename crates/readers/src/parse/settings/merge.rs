@@ -26,7 +26,7 @@ use engine::record::{
 };
 use engine::text::variant_name;
 
-/// Where a value came from.
+/// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum ValueOrigin {
@@ -36,7 +36,7 @@ pub enum ValueOrigin {
     File { path: PathBuf, line: usize },
     /// The variable of this name.
     Environment { variable: &'static str },
-    /// The command that started the loop.
+    /// The command line that started the loop.
     Typed,
 }
 
@@ -68,19 +68,19 @@ impl<T> Sourced<T> {
 /// What one tier says. Anything it leaves out is unset.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Layer {
-    /// By the name of the key, each as a file writes it, and usable.
+    /// Values by the name of the key, each as a file writes it, and valid.
     pub values: BTreeMap<&'static str, Sourced<Value>>,
-    /// As given.
+    /// Checks in the given order.
     pub checks: Vec<Sourced<Check>>,
     /// Globs of paths that the agent must not change.
     pub protect: Vec<Sourced<String>>,
-    /// As given.
+    /// Reactions in the given order.
     pub reactions: Vec<Sourced<Reaction>>,
-    /// By name.
+    /// Agents by name.
     pub agents: BTreeMap<String, Sourced<AgentEntry>>,
-    /// By name.
+    /// Procedures by name.
     pub procedures: BTreeMap<String, Sourced<ProcedureSettings>>,
-    /// By name; only the user's own file has them.
+    /// Executors by name; only the user's own file has them.
     pub executors: BTreeMap<String, Sourced<ExecutorEntry>>,
 }
 
@@ -109,14 +109,14 @@ pub struct AgentEntry {
     environment: BTreeMap<String, String>,
     /// The arguments that ask whether it is logged in.
     login: Option<Vec<String>>,
-    /// Placed after the command's own.
+    /// Arguments placed after those of the command.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     args: Vec<String>,
     /// The program and its fixed arguments.
     command: Option<Vec<String>>,
 }
 
-/// All of it as a file would write it; this text is what a person trusts.
+/// The whole entry as a file would write it; this text is what the user trusts.
 impl fmt::Display for AgentEntry {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         Value::try_from(self).map_err(|_| fmt::Error)?.fmt(out)
@@ -127,11 +127,13 @@ impl fmt::Display for AgentEntry {
 /// system. [`crate::parse::shell_command`] has been checked in each.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecutorEntry {
-    /// Contains `{script}` and `{name}`, and prints the id of the new job.
+    /// The command that submits a job. It contains `{script}` and `{name}`, and prints the id of
+    /// the new job.
     pub submit: String,
-    /// Contains `{job}`, and prints the job's state as one word.
+    /// The command that reports a job's state. It contains `{job}`, and prints the state as one
+    /// word.
     pub status: String,
-    /// Ends the job `{job}`.
+    /// The command that ends the job `{job}`.
     pub cancel: String,
 }
 
@@ -144,7 +146,7 @@ pub struct ProcedureSettings {
     pub description: Option<String>,
     /// The phases that are not empty; each replaces a lower tier's phase.
     pub recipe: Recipe,
-    /// Only keys that `[loop]` may have.
+    /// The procedure's own terms, with only those keys that `[loop]` may have.
     pub terms: Layer,
 }
 
@@ -152,14 +154,15 @@ pub struct ProcedureSettings {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Layers {
     pub user: Layer,
-    /// The caller must make sure that everything in it that needs trust is trusted.
+    /// The project's tier. The caller must make sure that everything in it that needs trust is
+    /// trusted.
     pub project: Layer,
     /// The environment variables; their cost is a ceiling.
     pub environment: Layer,
     pub typed: Layer,
 }
 
-/// What is in force.
+/// The settings in force.
 #[derive(Getters, Debug, Clone, PartialEq)]
 pub struct Settings {
     /// All tiers in one, with a value for every key that has a default. Checks are ordered by role:
@@ -175,13 +178,13 @@ pub struct Settings {
 }
 
 /// How much of the iteration logs of all loops is kept, and of the snapshots of all working trees;
-/// 0 means "all of it".
+/// 0 means no limit.
 #[derive(Getters, Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LogRetention {
     bytes: u64,
-    /// In bytes.
+    /// The limit on snapshots, in bytes.
     snapshots: u64,
-    /// For both.
+    /// The number of days for both.
     days: u64,
 }
 

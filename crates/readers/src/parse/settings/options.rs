@@ -290,18 +290,18 @@ impl LimitOptions {
     }
 }
 
-/// The values that allow more than a person has allowed.
+/// Which values allow more than the user has allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Widens {
-    /// Greater values; for an amount 0, "none", is the greatest.
+    /// Greater values; for an amount, 0 ("none") is the greatest.
     More,
     Less,
     /// On, or on with another word.
     On,
     /// Any other value.
     Other,
-    /// Any other value, and off if the user says nothing.
+    /// Any other value, and `off` if the user sets none.
     OtherOrOff,
     /// Every value, because it is a command or part of one.
     Every,
@@ -315,14 +315,14 @@ pub enum Widens {
 pub struct Key {
     name: &'static str,
     unit: Option<Unit>,
-    /// What its number counts, for programs.
+    /// The unit of its number, for programs.
     counts: &'static str,
     widens: Widens,
     /// Its default value, as TOML; empty if there is none.
     built_in: &'static str,
     /// The value in a new project file; empty where that is the built-in one.
     example: &'static str,
-    /// What the new project file says about it.
+    /// The comment on it in a new project file.
     comment: &'static str,
 }
 
@@ -342,7 +342,7 @@ impl Key {
         self.name.split_once('.').unwrap_or(("loop", self.name))
     }
 
-    /// Its line in a new project file.
+    /// The line for it in a new project file.
     pub fn project_file_line(&self) -> String {
         let value = if self.example.is_empty() { self.built_in } else { self.example };
         let line = format!("# {} = {}", self.split_name().1, value.replace('\'', "\""));

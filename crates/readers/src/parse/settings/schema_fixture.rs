@@ -21,8 +21,8 @@ use crate::parse::schema_fixture::{
 use engine::record::{Permissions, PromptVia};
 use engine::text::variant_name;
 
-/// What an editor shows of a key where neither its line of a new file nor the option's help can
-/// say it.
+/// What an editor shows for a key that neither its line of a new file nor the option's help
+/// describes.
 const DESCRIPTIONS: [(&str, &str); 15] = [
     ("verify", "A command, or a list of commands, that must pass before a claim counts"),
     ("gate", "Like verify, and also runs after every iteration"),
@@ -68,13 +68,13 @@ pub fn description(name: &str) -> String {
     text[..1].to_uppercase() + &text[1..]
 }
 
-/// The words that an option takes.
+/// The words that an option accepts.
 pub fn words(name: &str) -> Vec<String> {
     let values = option(name).and_then(|arg| arg.get_value_parser().possible_values());
     values.into_iter().flatten().map(|value| value.get_name().to_owned()).collect()
 }
 
-/// What a key may hold, found by trying.
+/// The schema of a key's value, found by trying.
 fn value_of(key: &'static Key) -> Value {
     let takes = |value: toml::Value| {
         let alone = toml::Table::from_iter([(key.name().to_owned(), value)]);
@@ -92,7 +92,7 @@ fn value_of(key: &'static Key) -> Value {
     }
 }
 
-/// What a key may hold, with what an editor shows of it.
+/// The schema of a key, with the description that an editor shows.
 pub fn key(key: &'static Key) -> Value {
     let hint = match *key.unit() {
         Some(Unit::Seconds) => ". A time: 90s, 15m, 1h 30m",
@@ -194,7 +194,7 @@ fn agent(outputs: &[&str]) -> Value {
     named(agent, r"^\S+$", "An agent of yours, under a line [agents.NAME]")
 }
 
-/// Tables by their name.
+/// The schema of a table whose keys are names.
 fn named(part: Value, pattern: &str, description: &str) -> Value {
     let part = described(part, description);
     json!({ "type": "object", "additionalProperties": part, "propertyNames": { "pattern": pattern } })
@@ -306,7 +306,7 @@ pub fn verdicts(schema: &Value, text: &str, outputs: &[&'static str]) -> [Result
     [read, by_schema(schema, schema, text)]
 }
 
-/// Why a part of a schema rejects a string of TOML.
+/// Why a part of a schema rejects a TOML value.
 pub fn by_schema(schema: &Value, part: &Value, text: &str) -> Result<(), String> {
     let table: toml::Table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
     let refused = refused(schema, part, &serde_json::to_value(table).unwrap(), "");
@@ -315,7 +315,7 @@ pub fn by_schema(schema: &Value, part: &Value, text: &str) -> Result<(), String>
 
 #[cfg(test)]
 const OUTPUTS: [&str; 3] = ["text", "claude", "codex"];
-/// Values of every kind, those that a key may hold and those that it may not.
+/// Values of every kind, valid and invalid ones.
 const VALUES: &str = r"0|1|15|256|-1|2.5|true|false|''|' '|'a'|'a b'|'-a'|'auto'|'0'|'5'|'0s'|'500ms'|'12h'|'1h 30m'|
     '1.5h'|'12x'|'500k'|'80%'|'101%'|'2GiB'|'500 MiB'|'2.50'|'$3'|[]|['a']|['a', '']|['sh', '-c']|[1]|[['a']]|{}|{ a = 1 }|
     { run = 'a' }|{ run = 'a', timeout = '10s' }|{ run = 'a', timeout = 0 }|{ timeout = '10s' }|[{ run = 'a' }, 'b']|

@@ -472,7 +472,7 @@ fn a_typed_cost_above_the_ceiling_is_reported() {
     insta::assert_snapshot!(merge_layers(&layers, None).unwrap().notes().join("\n"), @"--max-cost 7.50 is ignored: CREW_MAX_COST=5.00 is the highest cost of a loop here");
 }
 
-/// The entry as the file would write it, or what is wrong.
+/// The entry as the file would write it, or the error.
 fn agent(lines: &str) -> String {
     let file = format!("[agents.mine]\n{lines}");
     let read =

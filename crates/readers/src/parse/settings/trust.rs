@@ -1,8 +1,7 @@
-//! What a project's own file may not decide alone, because others and agents write a checkout. Its
-//! commands, the limits it raises, a promise other than the user's own and its git steps count only
-//! after a person on this machine has trusted that exact text. Values that only narrow need no
-//! trust.
-//! Which values widen a key is in the table of keys.
+//! What a project's own file may not decide alone, because other people and agents write to a
+//! checkout. Its commands, the limits it raises, a promise other than the user's own and its git
+//! steps count only after the user has trusted that exact text on this machine. Values that only
+//! narrow need no trust. The table of keys says which values widen a key.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -35,12 +34,12 @@ pub enum TrustSubject {
     Task(String),
 }
 
-/// One thing that needs trust.
+/// One item that needs trust.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustRequest {
     pub subject: TrustSubject,
-    /// Everything that matters about it, byte for byte; its hash is recorded. The command comes
-    /// last, so that no command can pass for another with other terms.
+    /// Everything relevant about it, byte for byte; its hash is recorded. The command comes last,
+    /// so that no command can pass for another with other terms.
     pub text: String,
     pub origin: ValueOrigin,
 }
@@ -75,8 +74,8 @@ impl fmt::Display for TrustRequest {
 
 /// Everything in a project's layer that needs trust, each text once: every command of a check, a
 /// reaction or an agent; every value wider than the user's own setting or, without one, than crew's
-/// default; and a promise that differs from the user's. Prompts need none: they are words, and the
-/// agent reads the checkout anyway.
+/// default; and a promise that differs from the user's. Prompts need no trust, because the agent
+/// reads the checkout anyway.
 pub fn list_trust_requests(project: &Layer, user: &Layer) -> Vec<TrustRequest> {
     // Without crew's own values everything would need trust.
     let built_in = &built_in().unwrap_or_default();
@@ -136,7 +135,8 @@ fn needs_of_terms(
 }
 
 impl Key {
-    /// Whether `value` is wider than what the user allowed; `None` if the user says nothing.
+    /// Whether `value` is wider than what the user allowed; `None` if the user's settings have no
+    /// value.
     fn is_wider(&'static self, value: &Value, own: Option<&Value>, built_in: &Layer) -> bool {
         let allowed = own.or_else(|| built_in.value(self.name()));
         let [rank, most] = [Some(value), allowed].map(|value| Some(self.rank_value(value?)));

@@ -1,4 +1,4 @@
-//! What of a project's file needs a person's trust: each key says what widens it.
+//! Which parts of a project's file need the user's trust: each key defines what widens it.
 
 use super::merge::{Layer, ProcedureSettings, Sourced, ValueOrigin};
 use super::options::KEYS;
@@ -6,7 +6,7 @@ use super::tests::read;
 use super::trust::{TrustRequest, TrustSubject, describe_check, list_trust_requests};
 use engine::record::{Check, Role};
 
-/// What the user's `[loop]` says, what the project's says, and whether that needs trust.
+/// The user's `[loop]`, the project's `[loop]`, and whether the latter needs trust.
 fn rules(key: &str) -> Vec<(&'static str, &'static str, bool)> {
     let limit = |usual| {
         vec![

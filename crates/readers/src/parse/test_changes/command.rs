@@ -19,7 +19,7 @@ pub(super) const TEST_RUNNERS: &str = "pytest py.test unittest nose2 jest vitest
     minitest playwright cypress behave busted ctest";
 /// Programs that compare what they read.
 const COMPARERS: &str = "grep egrep fgrep rg diff cmp jq comm xmllint awk gawk mawk sed";
-/// Tools that run what their own file says.
+/// Tools that execute a file of their own, such as a makefile.
 const MAKERS: &str = "make gmake just task npm npx pnpm yarn bun cargo tox nox invoke inv ninja ctest coverage c8 \
     nyc go gradle gradlew mvn mvnw rake doit poe hatch";
 /// Options whose value is a file that such a tool, a runner or an interpreter follows.
@@ -124,7 +124,7 @@ fn runs_tests(words: &[String]) -> bool {
 struct Reader<'a> {
     checkout: &'a str,
     is_file: &'a dyn Fn(&str) -> bool,
-    /// Where words are looked for, from the root of the checkout.
+    /// The folders in which words are resolved, relative to the root of the checkout.
     folders: Vec<String>,
     /// The words of commands that compare.
     compared: Vec<&'a str>,
@@ -167,8 +167,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A word as a path from a folder of the checkout: without the checkout, and without a variable
-    /// or a substitution before it.
+    /// A word as a path from a folder of the checkout: without the checkout's own path, and without
+    /// a leading variable or substitution.
     fn strip_checkout<'w>(&self, word: &'w str) -> &'w str {
         let word = match word.strip_prefix(self.checkout) {
             Some(inside) if inside.is_empty() || inside.starts_with('/') => inside,
@@ -181,7 +181,7 @@ impl Reader<'_> {
         word.trim_start_matches(['}', '/'])
     }
 
-    /// The files that a word may name; one outside the checkout by its absolute path.
+    /// The files that a word may name; a file outside the checkout by its absolute path.
     fn candidate_files(&self, word: &str) -> Vec<String> {
         let is_foreign = word.starts_with('/') && !word.starts_with(self.checkout);
         let is_systems = words_of(SYSTEM).any(|folder| word.starts_with(folder));
@@ -275,7 +275,7 @@ impl Reader<'_> {
         self.found.written.extend(paths);
     }
 
-    /// Whether the output of a command is what the check looks at.
+    /// Whether the check compares the output of a command.
     fn is_compared(&self, command: &SimpleCommand) -> bool {
         let into = command.words.windows(2).filter(|pair| pair[0] == ">");
         command.is_substituted
@@ -420,12 +420,12 @@ pub struct SimpleCommand {
     is_in_background: bool,
 }
 
-/// The text that is being read: the whole, or a substitution in it.
+/// The text being read: the whole command line, or a substitution in it.
 #[derive(Default)]
 struct Frame {
     text: String,
     quote: Option<char>,
-    /// What ends the substitution; `None` for the text itself.
+    /// The character that ends the substitution; `None` for the whole text.
     end: Option<char>,
     /// The commands of the current pipeline.
     pipeline: Vec<usize>,

@@ -1,6 +1,6 @@
 use super::*;
 
-/// "run", "tests" and "compared", each with its paths.
+/// The paths under "run", "tests" and "compared".
 fn named(run: &str) -> String {
     let files = [
         "check.sh",

@@ -14,8 +14,8 @@ const PACKAGE: &str = "scripts jest vitest mocha ava tap nyc c8 xo eslintConfig 
 /// Keys of a Cargo.toml, with the tables they are in.
 const CARGO: &str = "test lib.test lib.harness lib.doctest package.autotests profile.test lints \
     workspace.lints alias";
-/// Tables below `tool` of a pyproject.toml that say how to build and what is needed, not how to
-/// check.
+/// Tables below `tool` of a pyproject.toml that describe the build and its dependencies, not the
+/// checks.
 const BUILD_TOOLS: &str = "poetry uv setuptools setuptools_scm flit maturin hatch pdm rye cibuildwheel bumpversion \
     commitizen semantic_release scikit-build";
 /// Keys of deno.json and composer.json.
@@ -80,7 +80,7 @@ pub fn same_running_parts(path: &str, one: &str, other: &str) -> bool {
         || running_parts(path, one).is_some_and(|parts| Some(parts) == running_parts(path, other))
 }
 
-/// The manifest `now` with the parts of `then` that run or configure checks; `None` if one of them
+/// The manifest `now` with its running parts replaced by those of `then`; `None` if one of them
 /// cannot be read.
 pub fn put_running_parts_back(path: &str, now: &str, then: &str) -> Option<String> {
     let format = format_of(path)?;
@@ -176,7 +176,7 @@ fn set_member(value: &mut Value, key: &str, to: Option<Value>) {
     }
 }
 
-/// The two parts of a setup.cfg: without the sections that configure a tool, and these sections.
+/// A setup.cfg in two parts: without the sections that configure a tool, and only those sections.
 fn split_sections(text: &str) -> (String, String) {
     let (mut rest, mut tools, mut is_tool) = (Vec::new(), Vec::new(), false);
     for line in text.lines() {
@@ -188,7 +188,7 @@ fn split_sections(text: &str) -> (String, String) {
     (rest.join("\n"), tools.join("\n"))
 }
 
-/// A Rust file with its new code and the old test modules at its end; `None` where they cannot be
+/// A Rust file with its new code and the old test modules at its end; `None` if they cannot be
 /// separated.
 pub fn with_old_test_module(now: &str, old: &str) -> Option<String> {
     let ((now_code, now_tests), (_, old_tests)) = (rust_parts(now), rust_parts(old));
@@ -207,7 +207,7 @@ pub fn acts_otherwise_in_tests(now: &str, old: &str) -> bool {
 }
 
 /// A Rust file in two: its code, and its outermost test modules, `mod … { … }`. If the number of
-/// quotes says that a module seems to end within a string, everything counts as code.
+/// quotes shows that a module seems to end within a string, everything counts as code.
 fn rust_parts(text: &str) -> (String, String) {
     let tests: String = RUST_TEST_MODULE.find_iter(text).map(|module| module.as_str()).collect();
     let plain = tests.replace("\\\\", "").replace("\\\"", "").replace("'\"'", "");
@@ -241,7 +241,7 @@ pub fn inline_tests(path: &str, text: &str) -> String {
     found.join("\n")
 }
 
-/// The tests in comments: code between fences in Rust's, a prompt with what follows in Python's.
+/// The tests in comments: code between fences in Rust, a prompt and its output in Python.
 #[derive(Default)]
 struct DocTests {
     is_fenced: bool,

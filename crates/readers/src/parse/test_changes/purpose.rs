@@ -1,4 +1,4 @@
-//! The purpose of a command by the names in it: whether it has to do with tests, which tests it
+//! The purpose of a command, judged by the names in it: whether it concerns tests, which tests it
 //! runs, and by which path it may leave the tree that it runs on.
 
 use std::path::{Path, PathBuf};
@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 use super::command::{FOLDERS, STATIC_PROGRAMS, TEST_RUNNERS, base_name, find_commands};
 use engine::text::is_word_of;
 
-/// Tools whose goals run tests only if they are named for it. Others build and test in one step.
+/// Tools that run tests only if a goal is named for it. Other tools build and test in one step.
 const GOAL_TOOLS: &str = "bun cargo cmake deno dotnet gmake go just make mvn mvnw npm nx pnpm poe rake swift task turbo yarn";
 /// Name prefixes of goals that run tests.
 const TEST_GOALS: [&str; 6] = ["test", "unit", "e2e", "spec", "check", "verify"];
-/// Options before a path.
+/// Options followed by a path.
 const BEFORE_PATHS: &str = "-C -f -S --cwd --dir --directory --file --prefix";
 /// Goals of such tools that run no test.
 const STATIC_GOALS: &str = "fmt format lint clippy vet typecheck type-check types build doc compile format-check \
     fmt-check lint-check check-format";
 
-/// Whether a command, by its name, only formats, lints, checks types or builds: for it, tests are
-/// just source files.
+/// Whether a command, judged by its name, only formats, lints, checks types or builds: for it,
+/// tests are ordinary source files.
 pub fn is_static(run: &str) -> bool {
     const SET_UP: [&str; 6] = ["cd", "set", "export", "echo", "true", "."];
     let mut commands = find_commands(run);
@@ -82,8 +82,8 @@ pub fn path_out(
         })
 }
 
-/// A word with the home or the variable that it begins with; `None` if its value is unknown, or is
-/// the current folder.
+/// A word with its leading home or variable expanded; `None` if that value is unknown, or is the
+/// current folder.
 fn expand_word(word: &str, value: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     let named = word.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
     let (name, rest) = match (named, word.strip_prefix('$')) {

@@ -47,7 +47,7 @@ impl Go {
         if self.is_known { Some(self.run) } else { None }
     }
 
-    /// "FAIL: TestWrong/one (0.00s)"
+    /// Reads the result of a test: "FAIL: TestWrong/one (0.00s)".
     fn take_test(&mut self, rest: &str) {
         let Some((word, rest)) = rest.split_once(": ") else { return };
         let Some((name, time)) = rest.rsplit_once(" (") else { return };
@@ -59,7 +59,8 @@ impl Go {
         }
     }
 
-    /// "shop\t0.003s", "shop\t(cached) [no tests to run]", "shop [build failed]"
+    /// Reads the result of a package: "shop\t0.003s", "shop\t(cached) [no tests to run]", "shop
+    /// [build failed]".
     fn take_package(&mut self, rest: &str, passed: bool) {
         self.is_known = true;
         let package = rest.split(['\t', ' ']).next().unwrap_or(rest);
@@ -118,11 +119,11 @@ pub(super) struct JUnit {
     end: &'static str,
 }
 
-/// The test whose element is open.
+/// The test whose element is being read.
 struct Case {
     name: String,
     took: Option<u32>,
-    /// The status that an element within it reports; without one it passed.
+    /// The status reported within the element; a test without one passed.
     status: TestStatus,
     is_error: bool,
     message: String,
@@ -147,8 +148,8 @@ impl JUnit {
         }
     }
 
-    /// What the reports say; `None` without a report, or if one was truncated: half of the tests
-    /// would be misleading.
+    /// The tests of the reports; `None` without a report, or if one was truncated, because half of
+    /// the tests would be misleading.
     pub(super) fn report(self) -> Option<TestRun> {
         let mut run = TestRun::default();
         let mut reader = Reader::from_str(&self.xml);
@@ -301,7 +302,7 @@ impl Tap {
         if is_known { Some(run) } else { None }
     }
 
-    /// "2 - is empty # SKIP later"
+    /// Reads the text of a test line: "2 - is empty # SKIP later".
     fn take_test(&mut self, test: &str, status: TestStatus) {
         let (number, name) = test.split_once(' ').unwrap_or((test, ""));
         if !number.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -322,7 +323,7 @@ impl Tap {
         self.counted.add_name(&self.last, status);
     }
 
-    /// "pass 3", one of node's totals.
+    /// Reads one of node's totals: "pass 3".
     fn node_total(&mut self, total: &str) {
         let Some((word, number)) = total.split_once(' ') else { return };
         // tape aligns its totals: "pass  2".
@@ -334,7 +335,7 @@ impl Tap {
         }
     }
 
-    /// "✖ is wrong (3.640153ms)" of node's reporter "spec".
+    /// Reads a line of node's reporter "spec": "✖ is wrong (3.640153ms)".
     fn take_spec_line(&mut self, text: &str) {
         let Some((sign, name)) = text.split_once(' ') else { return };
         let name = name.split(" # ").next().unwrap_or(name);
@@ -347,7 +348,7 @@ impl Tap {
         }
     }
 
-    /// "t/b.t (Wstat: 512 (exited 2) Tests: 3 Failed: 2)"
+    /// Reads prove's line about a file: "t/b.t (Wstat: 512 (exited 2) Tests: 3 Failed: 2)".
     fn prove_file(&mut self, file: &str, rest: &str) {
         file.trim_end().clone_into(&mut self.file);
         let prove = self.prove.get_or_insert_default();
@@ -355,7 +356,7 @@ impl Tap {
         add_to_total(&mut prove.errors, u32::from(number_after("Tests: ", rest) == Some(0)));
     }
 
-    /// "2-3, 7"
+    /// Reads the numbers of failed tests: "2-3, 7".
     fn prove_failures(&mut self, numbers: &str) {
         let mut left = TESTS_NAMED;
         for range in numbers.split(", ") {
@@ -377,7 +378,7 @@ fn number_after(label: &str, text: &str) -> Option<u32> {
     rest.split([' ', ')']).next()?.parse().ok()
 }
 
-/// The number of "1..4", also with a reason behind it.
+/// The number of a plan such as "1..4", which a reason may follow.
 fn parse_plan(line: &str) -> Option<u32> {
     line.strip_prefix("1..")?.split(' ').next()?.parse().ok()
 }
@@ -417,7 +418,7 @@ impl Unittest {
         if self.is_known { Some(self.run) } else { None }
     }
 
-    /// "FAILED (failures=1, errors=1, skipped=1)", "OK", "NO TESTS RAN"
+    /// Reads the totals: "FAILED (failures=1, errors=1, skipped=1)", "OK", "NO TESTS RAN".
     fn take_totals(&mut self, ran: u32, line: &str) {
         if !["OK", "FAILED", "NO TESTS RAN"].iter().any(|word| line.starts_with(word)) {
             return;
@@ -447,8 +448,9 @@ impl Unittest {
         );
     }
 
-    /// `test_c (test_a.Shop.test_c)`, with the values of a subtest behind; of a module that could
-    /// not be loaded, or a class that could not be set up, `test_a (unittest.loader._FailedTest…)`.
+    /// Reads a failure: `test_c (test_a.Shop.test_c)`, which a subtest's values may follow; for a
+    /// module that could not be loaded, or a class that could not be set up, `test_a
+    /// (unittest.loader._FailedTest…)`.
     fn take_failure(&mut self, rest: &str) {
         match name_of(rest) {
             Some(name) if is_a_test(rest) => {
@@ -462,7 +464,8 @@ impl Unittest {
         }
     }
 
-    /// `test_a (test_a.Shop.test_a) ... ok`; with a docstring, its words are on a second line.
+    /// Reads a verbose result: `test_a (test_a.Shop.test_a) ... ok`; a docstring is printed on a
+    /// second line.
     fn take_verbose(&mut self, line: &str) {
         let begun = self.begun.take();
         // Every line of a log is asked: a name ends in a parenthesis.

@@ -11,7 +11,7 @@ use engine::text::{is_word_of, one_line};
 
 /// The longest line that is read, in bytes: a sentence is short.
 const LINE_BYTES: usize = 300;
-/// How much of the line people see, in characters.
+/// How many characters of the line are shown.
 const SHOWN_CHARS: usize = 100;
 
 #[derive(Default)]
@@ -51,8 +51,7 @@ impl NothingRan {
         }
     }
 
-    /// Adds to a run what was found here. A sentence counts only if nothing reports a test that
-    /// ran.
+    /// Adds the findings to a run. A sentence counts only if no test is reported to have run.
     pub(super) fn add_to_run(self, run: Option<TestRun>) -> Option<TestRun> {
         let is_new = run.is_none();
         let mut run = run.unwrap_or_default();
@@ -79,7 +78,8 @@ fn is_replayed(text: &str) -> bool {
     TABLE.sentences("replayed").any(|words| text.contains(words))
 }
 
-/// turbo's summary when every result came from the cache: "Cached:    39 cached, 39 total".
+/// Whether a line is turbo's summary that every result came from the cache: "Cached:    39 cached,
+/// 39 total".
 fn is_all_cached(text: &str) -> bool {
     let counts = text.strip_prefix("Cached:").and_then(|counts| counts.split_once(" cached, "));
     counts.is_some_and(|(cached, rest)| {

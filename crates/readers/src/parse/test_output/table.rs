@@ -1,5 +1,6 @@
 //! The table of runners: how each of their lines reads, and what it means (`runners.txt`). A form
-//! is compared piece by piece, without regular expressions: every line of a log is asked.
+//! is compared piece by piece, without regular expressions, because this runs for every line of a
+//! log.
 
 use derive_getters::Getters;
 use std::collections::BTreeSet;
@@ -18,7 +19,7 @@ const RUNNERS: &str = include_str!("runners.txt");
 /// The fields that count tests: one for each result, and `total` for all.
 pub(super) const NUMBERS: [&str; 5] = ["total", "passed", "failed", "skipped", "errors"];
 
-/// What is taken from a line.
+/// The values taken from a line.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct LineMatch<'l> {
     pub(super) name: &'l str,
@@ -47,7 +48,7 @@ pub(super) struct Row {
 /// The rows by the runners, and by the first letters of their lines.
 #[derive(Getters)]
 pub(super) struct Table {
-    /// The name of each runner, and what it puts between a suite and a test.
+    /// The name of each runner, and its separator between a suite and a test.
     runners: Vec<(&'static str, &'static str)>,
     rows: Vec<Row>,
     /// The rows for a line whose first byte after its blanks is this one.
@@ -109,7 +110,7 @@ impl Row {
         }
     }
 
-    /// What is taken from a line of this form.
+    /// The values taken from a line of this form.
     pub(super) fn match_line<'l>(&self, line: Line<'l>) -> Option<LineMatch<'l>> {
         let text = if self.is_indented { line.text } else { line.whole };
         let mut rest = text.strip_prefix(self.head)?;
@@ -180,7 +181,7 @@ pub(super) struct ReportedTests {
 }
 
 impl ReportedTests {
-    /// Reads a line of this runner; `false` if it is not such a line after all.
+    /// Reads a line of this runner; returns `false` if the line is not the runner's after all.
     pub(super) fn take_line(&mut self, row: &Row, line: Line<'_>, taken: LineMatch<'_>) -> bool {
         match row.means {
             "test" => return self.take_test(row.runner, taken),
@@ -338,7 +339,7 @@ impl ReportedTests {
     }
 }
 
-/// Whether it is a part of pytest's totals.
+/// Whether a part belongs to pytest's totals.
 fn is_a_number_of_tests(part: &str) -> bool {
     const WORDS: &str = "passed xpassed failed skipped xfailed deselected error errors warning \
                          warnings rerun";
@@ -375,7 +376,7 @@ pub(super) fn status_of(word: &str, runner: usize) -> Option<TestStatus> {
     })
 }
 
-/// The name of a test without what its runner puts around it; `None` if it is not one.
+/// The name of a test without its runner's decoration; `None` if it is not a name.
 fn name_of(text: &str, runner: usize) -> Option<&str> {
     match TABLE.runners[runner].0 {
         "cargo" => {
@@ -408,7 +409,7 @@ fn name_of(text: &str, runner: usize) -> Option<&str> {
     }
 }
 
-/// The name before " - message"; the values in its brackets may hold the same.
+/// The name before " - message"; the values in its brackets may contain the same characters.
 fn before_the_message(text: &str) -> &str {
     let mut depth = 0_u32;
     for (at, letter) in text.char_indices() {

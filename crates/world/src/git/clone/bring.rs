@@ -19,7 +19,7 @@ use engine::text::{join_first_names, words_of};
 use readers::parse::git::{is_id, zero_ended};
 use readers::parse::remote::is_disturbed;
 
-/// The longest a fetch may take.
+/// The longest time a fetch may take.
 const WITHIN: Duration = Duration::from_secs(10 * 60);
 /// How long a fetch is tried again while another process is in the way, and the pause between
 /// attempts.
@@ -32,7 +32,7 @@ const UPLOAD: &str = "GIT_GRAFT_FILE=/dev/null git --no-replace-objects \
     -c uploadpack.allowAnySHA1InWant=true upload-pack";
 /// The command that combines the packs named on its input.
 const COMBINE: &str = "pack-objects -q --stdin-packs --non-empty --delta-base-offset";
-/// The settings of the fetch itself, whatever the person's configuration says.
+/// The settings of the fetch itself, whatever the user's configuration says.
 const OWN: [&str; 3] =
     ["fetch.uriProtocols=", "fetch.writeCommitGraph=false", "protocol.version=2"];
 /// The maximum number of bytes read from the end of a reflog.
@@ -151,7 +151,7 @@ fn fetch_from_clone(repository: &Path, clone: &Path, refspecs: &[String]) -> Res
 ///
 /// # Errors
 /// If git cannot read the clone or the clone leads elsewhere, or a submodule has commits that are
-/// neither at its remote nor in the person's repository.
+/// neither at its remote nor in the user's repository.
 pub fn keep_strays(repository: &Path, clone: &Path, below: &str) -> Result<Vec<String>, GitFault> {
     stays_inside(clone, GitStep::Refs)?;
     let mut commits = unknown_to(repository, clone, &list_tips(clone)?)?;

@@ -1,5 +1,5 @@
-//! Fills the submodules of a clone from the person's own, without the network where the commit is
-//! available here. A submodule that the person has not initialised stays empty. Names and paths
+//! Fills the submodules of a clone from the user's own, without the network where the commit is
+//! available here. A submodule that the user has not initialised stays empty. Names and paths
 //! come from the branch, so none may lead out of the clone or through a link.
 
 use std::path::{Component, Path, PathBuf};
@@ -91,7 +91,7 @@ fn begin_submodule(
         return Ok(false);
     }
     twin.well(&["update-ref", "--no-deref", "HEAD", commit])?;
-    // The commit was at the remote or in the person's repository: no agent made it.
+    // The commit was at the remote or in the user's repository: no agent made it.
     twin.well(&["update-ref", BEGAN, commit])?;
     Ok(true)
 }

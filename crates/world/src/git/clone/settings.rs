@@ -1,7 +1,7 @@
 //! The settings that a clone takes over from a person's repository: who commits and signs, how
-//! files are written, what a filter or the remote needs. A setting that names a program is taken
-//! only in the form the person agreed to, or from the person's own files: an agent may have planted
-//! it.
+//! files are written, the settings of filters and of the remote. A setting that names a program is
+//! taken only in the form the user agreed to, or from the user's own files: an agent may have
+//! planted it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,7 +22,7 @@ const PLAIN: &str = "\
     core.attributesfile core.autocrlf core.bigfilethreshold core.eol core.excludesfile \
     core.filemode core.ignorecase core.longpaths core.precomposeunicode core.safecrlf \
     core.sparsecheckout core.sparsecheckoutcone core.symlinks index.sparse";
-/// Settings of the repository that are taken over in the form the person agreed to.
+/// Settings of the repository that are taken over in the form the user agreed to.
 const AGREED: &str =
     "core.sshcommand credential. filter. gpg. http. lfs. merge. protocol. ssh. url.";
 /// Endings of settings that run a program no baseline knows, or that lead out of a clone.
@@ -43,7 +43,7 @@ pub(super) fn taken_over(source: &CloneSource<'_>, clone: &Path) -> String {
     let seen = list_settings(source.checkout, source.checkout);
     let known = list_settings(clone, source.checkout);
     let (held, mut text) = (of_persons(&known), String::new());
-    // Settings from the person's files that apply in the repository but not in the clone: the
+    // Settings from the user's files that apply in the repository but not in the clone: the
     // condition of an include can name a folder.
     for (name, values) in of_persons(&seen) {
         if held.get(name) != Some(&values) {
@@ -76,7 +76,7 @@ pub(super) fn of_submodule(folder: &Path, config: &Path) -> String {
     text + &format_setting("remote.origin.pushurl", NO_PUSH)
 }
 
-/// Whether a clone inherits a setting, if a person has agreed to those in `agreed`.
+/// Whether a clone inherits a setting, if the user has agreed to those in `agreed`.
 fn comes_along(setting: &Seen, agreed: Option<&GitBaseline>) -> bool {
     if words_of(NEVER).any(|end| setting.name.ends_with(end)) {
         return false;
@@ -129,7 +129,7 @@ fn of_a_remote(seen: &[Seen], end: &str) -> Option<String> {
     found.map(|setting| setting.value.clone())
 }
 
-/// All settings in a folder. Files inside `checkout` do not count as the person's own.
+/// All settings in a folder. Files inside `checkout` do not count as the user's own.
 fn list_settings(folder: &Path, checkout: &Path) -> Vec<Seen> {
     let form = ["config", "--list", "--includes", "--show-scope", "--show-origin", "-z"];
     let listed = Git::here(folder).run(&form).unwrap_or_default();

@@ -17,7 +17,7 @@ use engine::fleet::INCLUDE;
 use engine::record::LoopId;
 use readers::parse::git::{BRANCHES, IndexEntry, zero_ended, zero_list};
 
-/// The longest that writing a snapshot may take.
+/// The longest time that writing a snapshot may take.
 const WITHIN: std::time::Duration = std::time::Duration::from_secs(120);
 /// Folders of build and test outputs that are not called a cache.
 const OUTPUTS: [&str; 10] =
@@ -224,7 +224,7 @@ pub struct Restored {
     pub written: Vec<String>,
     /// The paths of the files removed.
     pub removed: Vec<String>,
-    /// The name of the snapshot with the earlier state.
+    /// The name of the snapshot that keeps the earlier state.
     pub kept_as: String,
     /// The paths that snapshots leave out, which stayed as they were.
     pub left: Vec<PathBuf>,
@@ -234,7 +234,8 @@ fn is_of_rules(entry: &IndexEntry) -> bool {
     entry.path().file_name() == Some(RULES.as_ref())
 }
 
-/// Gives a file the mode of the one it replaced. Nobody gets more access to it, except to run it.
+/// Gives a file the mode of the one it replaced. It never becomes accessible to more users, except
+/// to be run.
 fn give_back(file: &Path, mode: u32) -> Result<(), String> {
     let runs = match tree::kind(file) {
         "file" => 0,

@@ -23,7 +23,7 @@ use crate::store::{self, Home, StoreError};
 use engine::record::{Driver, Loop};
 use readers::parse::git::{BRANCHES, zero_ended, zero_ended_paths, zero_list};
 
-/// The longest that filling may take, in general and in a client's hook, which the client ends
+/// The longest time that filling may take, in general and in a client's hook, which the client ends
 /// after 30 s.
 const FILL: Duration = Duration::from_secs(120);
 const FILL_IN_A_HOOK: Duration = Duration::from_secs(15);
@@ -31,7 +31,7 @@ const FILL_IN_A_HOOK: Duration = Duration::from_secs(15);
 const EXCLUDES_BYTES: u64 = 1 << 20;
 /// The maximum number of files that a new git dir takes over from an old one.
 const FILES_MAX: usize = 1_000_000;
-/// What is taken over from the user's repository.
+/// The data taken over from the user's repository.
 struct Theirs {
     objects: PathBuf,
     index: PathBuf,
@@ -92,8 +92,8 @@ fn count_watched(snapshots: &Snapshots, taken: &str) -> Option<usize> {
     Some(snapshots.entries(taken).ok()?.len())
 }
 
-/// Copies the snapshots of the old git dir to a new one, as far as they can be read: one failed
-/// look must not lose them.
+/// Copies the snapshots of the old git dir to a new one, as far as they can be read, so that one
+/// failure does not lose them.
 fn carry_over(snapshots: &Snapshots, new: &Snapshots, deadline: Deadline) {
     for folder in ["objects", "refs/crew"].iter().chain(&LISTS) {
         let (from, to) = (snapshots.folder.join(folder), new.folder.join(folder));
@@ -222,19 +222,20 @@ fn seed_index(snapshots: &Snapshots, subject: &Loop, theirs: &Theirs) -> Result<
     anew.update(|arguments, input| snapshots.printed(arguments, input))
 }
 
-/// The part of the configuration that never varies.
+/// The fixed part of the configuration.
 const CONFIG: &str = include_str!("private.conf");
-/// Files are kept byte for byte.
+/// The attributes that keep files byte for byte.
 pub(super) const ATTRIBUTES: &str = "* -text -filter -ident -working-tree-encoding -eol -crlf";
 
-/// Filling is reported if it takes longer, in milliseconds, or takes over more bytes.
+/// Filling is reported if it takes longer than this, in milliseconds, or takes over more bytes than
+/// this.
 const LONG_MS: u64 = 1000;
 const MUCH_BYTES: u64 = 100_000_000;
 
-/// The result of filling.
+/// The result of filling a git dir.
 #[derive(Debug)]
 pub struct Filled {
-    /// A note for the user, if it took long or much.
+    /// A note for the user, if filling took long or took over much.
     pub note: Option<String>,
     /// The number of files, for a folder without a repository.
     pub watched: Option<usize>,
@@ -243,7 +244,7 @@ pub struct Filled {
 // Removes snapshots that are too old or too much: the git dirs of working trees that no loop has
 // used for long, and the oldest names in the others. No working tree is touched.
 
-/// More working trees than a home has, and more files than a git dir has.
+/// A bound greater than the number of working trees of a home, and of files in a git dir.
 const ENTRIES_MAX: usize = 1_000_000;
 
 /// Keeps the newest `most` bytes of snapshots and none older than `days`; 0 means no limit. The git
@@ -273,7 +274,7 @@ pub fn prune_snapshots(home: &Home, current: &Snapshots, most: u64, days: u64) {
     }
 }
 
-/// The other folders beside a folder.
+/// The other folders in the parent of a folder.
 fn other_folders(own: &Path) -> impl Iterator<Item = PathBuf> {
     let parent = own.parent().unwrap_or(own);
     let names = disk::names(parent, ENTRIES_MAX).into_iter().filter(|name| !name.contains('.'));

@@ -35,7 +35,7 @@ struct ProtectedPaths<'a> {
     /// start.
     snapshots: Snapshots,
     rules: Snapshots,
-    /// What was ignored when the loop began: files, and whole folders.
+    /// What was ignored when the loop began: files and whole folders.
     ignored: BTreeSet<String>,
 }
 

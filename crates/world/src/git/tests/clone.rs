@@ -1,5 +1,5 @@
-//! Clones for attempts, of repositories of every kind, and what comes back from one in which an
-//! agent has worked.
+//! Clones for attempts, of repositories of every kind, and what is brought back from a clone in
+//! which an agent has worked.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ fn terms(start: Option<&str>) -> CloneTerms<'_> {
     CloneTerms { base: "main", branch: BRANCH, start, stop: &|| false }
 }
 
-/// Clones `from` to `to`; returns the notes.
+/// Clones `from` to `to` and returns the notes.
 fn cloned_of(yard: &Yard, from: &str, url: Option<&str>, to: &str) -> Vec<String> {
     let trusted = crate::git::steps::read_trusted(&yard.path(from));
     cloned_as(yard, from, url, to, trusted.as_ref())
@@ -172,7 +172,7 @@ fn submodules_are_cloned_from_the_users_own_even_nested_ones() {
     assert!(status.lines().count() == 2 && status.lines().all(|line| line.starts_with(' ')));
     let (repository, clone) = (yard.path("repo"), yard.path("c/vat.1"));
     assert_eq!(keep_strays(&repository, &clone, "refs/kept").unwrap(), Vec::<String>::new());
-    // The base records another commit by now, which no ref of the person's has.
+    // The base records another commit by now, which no ref of the user's has.
     let ahead = yard.sh(
         "repo/lib/mid",
         "git -c user.name=a -c user.email=a@b commit -qm ahead --allow-empty
@@ -225,7 +225,7 @@ fn files_of_git_lfs_come_from_the_local_store() {
         cloned_of(&yard, "repo", None, clone);
         assert_eq!(yard.read(&format!("{clone}/a.bin")), "large\n", "{set}");
         assert_eq!(yard.sh(clone, "find .git/lfs -type f | wc -l").trim(), "1");
-        // Whatever the person's own files say.
+        // Whatever the user's own files say.
         assert_eq!(yard.git(clone, &["config", "lfs.storage"]), "lfs\n");
         yard.sh(".", &format!("rm -r {at}"));
     }
@@ -454,7 +454,7 @@ fn a_clone_that_leads_to_another_repository_is_left_alone() {
         let (repo, clone) = (yard.path("repo"), yard.path("c/vat.1"));
         let place = Place { is_clone: true, ..super::place_of(&clone) };
         let trusted = crate::git::steps::read_trusted(&clone).unwrap();
-        // What a step would undo in the person's own files.
+        // What a step would undo in the user's own files.
         yard.write("c/vat.1/.git/crew-step", &format!("rebase {}", place.head.clone().unwrap()));
         yard.write("c/vat.1/.git/rebase-merge/autostash", "x");
         yard.write("repo/.git/crew-step", &format!("push {}", place.head.clone().unwrap()));

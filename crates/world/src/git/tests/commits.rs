@@ -1,4 +1,4 @@
-//! What became of a loop's commits, and of those it found.
+//! What happened to a loop's commits, and to those it found.
 
 use super::Yard;
 use crate::env;
@@ -8,7 +8,7 @@ use engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
 use engine::fixture::a_loop;
 use engine::record::Loop;
 
-/// The subjects of what was made and lost after a script in `repo`, and where it led.
+/// The subjects of the commits made and lost by a script in `repo`, and what it checked out.
 fn after(script: &str) -> (Vec<String>, Option<String>, Vec<String>) {
     let yard = Yard::new();
     yard.commit_file("repo", "mine", "before the loop\n");
@@ -49,7 +49,7 @@ fn one_git_process_reads_what_is_checked_out_except_in_rare_cases() {
     }
 }
 
-/// A script, and what was made, checked out instead and lost after it.
+/// A script, and the commits made, checked out instead and lost by it.
 type Case = (&'static str, &'static [&'static str], Option<&'static str>, &'static [&'static str]);
 
 #[test]

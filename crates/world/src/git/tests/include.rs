@@ -1,4 +1,4 @@
-//! Ignored files for new working trees: what is copied, what stays, and what is left out.
+//! Ignored files for new working trees: which ones are copied, stay, or are left out.
 
 use super::Yard;
 use crate::git::include::{copy_files, copy_included, ignored_among};

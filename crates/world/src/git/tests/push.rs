@@ -1,4 +1,4 @@
-//! Where a push goes, and each way it fails, tested against real remotes.
+//! Where a push goes, and each way in which it can fail, tested with real remotes.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;

@@ -116,7 +116,7 @@ fn with_a_submodule() -> (Yard, [String; 3]) {
     (yard, commits)
 }
 
-/// Has `main` record another commit of it.
+/// Makes `main` record another commit of the submodule.
 fn bump(yard: &Yard, commit: &str) {
     let there = format!("160000,{commit},lib");
     yard.sh("repo", &format!(

@@ -1,4 +1,4 @@
-//! Refs of real remotes: how they are shared, and each way a remote refuses.
+//! Refs of real remotes: how they are shared, and each way in which a remote refuses.
 
 mod objects;
 mod swap;
@@ -15,7 +15,7 @@ use readers::parse::remote::is_ref_name;
 
 const SHARED: &str = "refs/crew/fleet/task";
 
-/// A yard with an empty remote and so many repositories that share nothing else.
+/// A yard with an empty remote and several repositories that share only this remote.
 struct Machines {
     yard: Yard,
     hub: String,
@@ -31,7 +31,7 @@ impl Machines {
         Self { yard, hub }
     }
 
-    /// Does something on one machine.
+    /// Runs a function on one machine.
     fn on<T>(&self, number: usize, act: impl FnOnce(&Refs<'_>) -> T) -> T {
         let folder = self.yard.path(&format!("m{number}"));
         act(&Refs { folder: &folder, remote: &self.hub, stop: &|| false, patience: None })
@@ -48,7 +48,7 @@ impl Machines {
         })
     }
 
-    /// What the remote has of this ref.
+    /// The commit that the remote's ref points to.
     fn tip(&self, name: &str) -> Option<String> {
         let list = self.yard.git("hub.git", &["for-each-ref", "--format=%(objectname)", name]);
         list.lines().next().map(str::to_owned)

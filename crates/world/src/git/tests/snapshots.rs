@@ -1,5 +1,5 @@
-//! Snapshots of real working trees: what is reported of them, what comes back, and that nothing of
-//! the user's is run or altered.
+//! Snapshots of real working trees: what they report, what a return restores, and that none of the
+//! user's files is run or altered.
 
 mod apart;
 mod situations;
@@ -21,7 +21,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// In a repository with one commit, after these commands.
+    /// Snapshots of a repository with one commit, after these commands.
     fn after(script: &str) -> Self {
         let yard = Yard::new();
         // git keeps of a mode only whether a file is a program.
@@ -29,7 +29,7 @@ impl Kept {
         Self::of(yard, "repo")
     }
 
-    /// In a folder with one file and without git, after these commands.
+    /// Snapshots of a folder with one file and without git, after these commands.
     fn outside(script: &str) -> Self {
         let yard = Yard::new();
         yard.write("plain/file", "one\n");
@@ -54,7 +54,7 @@ impl Kept {
         self.snapshots.take().unwrap().commit
     }
 
-    /// What a script changes, in one line.
+    /// The changes made by a script, on one line.
     fn changed_by(&self, script: &str) -> String {
         let before = self.commit();
         self.sh(script);
@@ -75,7 +75,7 @@ fn summarize(changes: &Changes) -> Vec<String> {
     changes.files.iter().map(|file| format!("{} {}", word(&file.kind), file.path)).collect()
 }
 
-/// What git and other programs could see of a folder: every path with its kind, mode and content.
+/// What git and other programs can see of a folder: every path with its kind, mode and content.
 fn everything(folder: &Path) -> String {
     let list = "find . -path ./.git -prune -o -print0 | sort -z | xargs -0 stat -c '%n %F %a %N' --; \
                 find . -path ./.git -prune -o -type f -print0 | sort -z | xargs -0 sha256sum --";

@@ -1,5 +1,5 @@
-//! What a step of a killed crew leaves in a working tree: it is put back by its mark, and what an
-//! agent left without one stays.
+//! The leftovers of a killed crew's step in a working tree: the step's mark lets crew undo them,
+//! and an agent's leftovers without a mark stay.
 
 use super::{Steps, Yard};
 use crate::git::steps::{Underway, put_back};
@@ -18,7 +18,8 @@ fn yard() -> Yard {
     yard
 }
 
-/// As a crew that was killed in that step left it: its mark, and the locks that git made after it.
+/// A working tree as a crew killed in that step left it: its mark, and the locks that git made
+/// after it.
 fn killed_in(yard: &Yard, step: &str, head: &str) {
     yard.write("repo/.git/crew-step", &format!("{step} {head}"));
     for lock in ["index.lock", "HEAD.lock", "refs/heads/work.lock"] {

@@ -25,30 +25,30 @@ use crate::process::groups::{self, Note};
 use crate::process::output::{Capture, Feed, Pipes};
 use crate::process::signals;
 
-/// The longest time between two looks at the child.
+/// The longest time between two polls of the child.
 const LOOK: Duration = Duration::from_millis(40);
 /// The first wait for a child whose pipes are closed, which usually exits at once.
 const BRIEFLY: Duration = Duration::from_micros(100);
-/// From TERM to KILL.
+/// The time from TERM to KILL.
 const GRACE: Duration = Duration::from_secs(5);
 /// If standard output ends this shortly before the exit, the exit closed it.
 const WITH_THE_EXIT: Duration = Duration::from_millis(250);
 /// The longest wait for a killed process; only a broken disk causes a longer one.
 const KILLED: Duration = Duration::from_secs(10);
-/// From TERM to KILL for the rest of a group.
+/// The time from TERM to KILL for the rest of a group.
 const GROUP_GRACE: Duration = Duration::from_millis(500);
 /// The maximum number of pages read from the pipes of a child that is gone: more than the system
 /// buffers in one.
 const LAST_PAGES: usize = 64;
-/// The time between two looks for orphans that have ended.
+/// The time between two searches for orphans that have ended.
 const REAP: Duration = Duration::from_secs(5);
 
-/// How a child must end.
+/// How a child is to be ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopRequest {
     /// Cleanly: TERM, a grace period, KILL.
     Now,
-    /// At once.
+    /// Immediately.
     Kill,
 }
 
@@ -58,15 +58,15 @@ pub struct Running<'a, 's> {
     _awaited: Awaited,
     group: i32,
     _note: Option<Note>,
-    /// The longest it may run.
+    /// The longest time it may run.
     within: Option<Duration>,
     pipes: Pipes<'a>,
     pub feed: Feed<'s>,
-    /// The longest time between two looks.
+    /// The longest time between two polls.
     pub look: Duration,
-    /// From TERM to KILL when it is asked to stop.
+    /// The time from TERM to KILL when it is asked to stop.
     pub stop_grace: Duration,
-    /// How long it may be silent after it reported that it is done.
+    /// How long it may be silent after it reported its completion.
     pub linger: Duration,
     pub time: Watched,
     /// When it last printed something, in watched time.
@@ -197,7 +197,8 @@ impl<'a, 's> Running<'a, 's> {
         }
     }
 
-    /// The result of `stop`. It may read the disk, so it is not called for every page of a flood.
+    /// The result of `stop`. The function may read the disk, so it is not called for every page of
+    /// a flood of output.
     fn asks_to_stop(&mut self, now: Duration) -> Option<StopRequest> {
         if self.asked.is_some_and(|asked| now.saturating_sub(asked) < self.look / 2) {
             return None;

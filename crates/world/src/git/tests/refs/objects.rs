@@ -1,4 +1,4 @@
-//! What the refs point to: fetched without a trace, and read as it was written.
+//! Objects that the refs point to: fetched without a trace, and read exactly as written.
 
 use insta::assert_snapshot;
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Refs are moved by one of many, together, and under locks, hooks and lost answers.
+//! Moving refs: by one of many writers, several together, and under locks, hooks and lost answers.
 
 use std::sync::Barrier;
 use std::thread;

@@ -1,5 +1,5 @@
-//! The private git dir is apart: nothing planted in the repository runs, nothing of the user's
-//! changes, and what happens to the repository does not reach it.
+//! The private git dir is separate: nothing planted in the repository runs, nothing of the user's
+//! changes, and what happens to the repository does not affect it.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::git::tests::Yard;
 use crate::store::{self, Home};
 use engine::fixture::a_loop;
 
-/// Everything in git's folder of the user's, except that git itself cannot be asked.
+/// Everything in git's folder of the user's repository that git itself does not report.
 fn gits_own(kept: &Kept) -> String {
     kept.yard.sh("repo", "find .git -type f -print0 | sort -z | xargs -0 sha256sum --")
 }

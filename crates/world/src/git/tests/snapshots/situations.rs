@@ -1,9 +1,9 @@
-//! What is reported of each situation of a repository, and that a return undoes it.
+//! Situations of a repository: what is reported of each, and that a return undoes it.
 
 use super::{Kept, everything};
 use crate::git::head::checked_out;
 
-/// What a script sets up, what an agent does then, and what is reported.
+/// What a script sets up, what an agent does then, and the report.
 const SITUATIONS: [(&str, &str, &str); 29] = [
     ("", "true", ""),
     ("", "echo two >> file; git commit -qam two", "M file"),
